@@ -218,7 +218,10 @@ export interface Lock {
   nleft_over: number;
   /** A waiter is a kazoo lock that does not see the places before it, and may hold at the same time. */
   outside: boolean;
+  /** null: nobody holds it, or it is not known when it was granted. */
   held_since: number | null;
+  /** node: its node tells, by the servers' clock. gate: this gate has seen it. */
+  held_since_by: 'node' | 'gate' | null;
   oldest_wait_ms: number | null;
 }
 

@@ -66,6 +66,17 @@ static void election_changed(struct election_model *m, struct election *e)
     list_push_back(&m->changed, &e->in_changed);
 }
 
+void clave__election_clear(struct election_model *m)
+{
+    for (struct election *e = NULL; (e = clave__election_after(m, e ? e->path : ""));) {
+        clave__mem_free(m->mem, e->value);
+        e->value = NULL;
+        e->nvalue = 0;
+        e->over = true; /* until its node is told */
+        election_changed(m, e);
+    }
+}
+
 /* Finds the election or makes it; NULL: no memory. */
 static struct election *election_at(struct election_model *m, const char *path)
 {
@@ -120,7 +131,7 @@ static void election_granted(struct election_model *m, int64_t at, const struct 
     struct election_term *term = e ? clave__mem_zalloc(m->mem, sizeof *term + n) : NULL;
     if (!term)
         return;
-    *term = (struct election_term){.token = p->token, .from = at, .to = -1};
+    *term = (struct election_term){.token = p->token, .from = p->held_before ? -1 : at, .to = -1};
     memcpy(term->who, who, n);
     if (e->vacant_since >= 0)
         e->vacant_ms += at > e->vacant_since ? at - e->vacant_since : 0;
@@ -165,11 +176,33 @@ void clave__election_note(struct election_model *m, enum lock_change what, int64
         election_left_over(m, p);
 }
 
-void clave__election_begin(struct election_model *m, const struct lock_model *locks)
+static bool election_has_leader(const struct election *e, const struct lock_model *locks)
 {
+    const struct election_term *term = election_last_term(e);
+    const struct lock_queue *q = clave__lock_model_get(locks, e->path, false);
+    const struct lock_node *p = q ? clave__lock_holder_after(q, NULL) : NULL;
+    return p && p->kind == QUEUE_LATCH && p->token == term->token;
+}
+
+/* Ends the terms of those that do not lead any more. */
+static void election_end_old(struct election_model *m, const struct lock_model *locks, int64_t at)
+{
+    for (struct election *e = NULL; (e = clave__election_after(m, e ? e->path : ""));) {
+        struct election_term *term = election_last_term(e);
+        if (!term || term->to >= 0 || election_has_leader(e, locks))
+            continue;
+        term->to = e->vacant_since = at;
+        election_changed(m, e);
+    }
+}
+
+void clave__election_begin(struct election_model *m, const struct lock_model *locks, int64_t at)
+{
+    election_end_old(m, locks, at);
     struct lock_queue *q;
     bool leases = false;
-    for (const char *at = ""; (q = clave__lock_model_after(locks, at, leases)); at = q->path) {
+    for (const char *path = ""; (q = clave__lock_model_after(locks, path, leases));
+         path = q->path) {
         const struct lock_node *p =
             q->of_kind[QUEUE_LATCH] ? clave__lock_holder_after(q, NULL) : NULL;
         leases = q->leases;
@@ -178,8 +211,12 @@ void clave__election_begin(struct election_model *m, const struct lock_model *lo
                 election_left_over(m, k);
         if (!p || p->kind != QUEUE_LATCH)
             continue;
-        election_granted(m, p->held, p);
         struct election *e = clave__election_find(m, q->path);
+        struct election_term *term = e ? election_last_term(e) : NULL;
+        if (!term || term->to >= 0) {
+            election_granted(m, at, p);
+            e = clave__election_find(m, q->path);
+        }
         if (e)
             e->told_leader = clave__election_leader_id(p);
     }
@@ -381,6 +418,15 @@ static void election_terms_json(struct json *j, const struct election *e)
     clave__json_close(j, ']');
 }
 
+/* The copy may have been made anew since the term was seen to begin. */
+static int64_t election_led_since(const struct election *e, const struct lock_node *leader)
+{
+    const struct election_term *term = election_last_term(e);
+    enum lock_since how;
+    int64_t since = leader ? clave__lock_held_since(leader, &how) : -1;
+    return leader && since < 0 && term && term->token == leader->token ? term->from : since;
+}
+
 void clave__election_json(struct json *j, const char *key, const struct election *e,
                           const struct election_view *v)
 {
@@ -395,7 +441,7 @@ void clave__election_json(struct json *j, const char *key, const struct election
         clave__json_string(j, "leader", NULL);
         clave__json_string(j, "term", NULL);
     }
-    clave__lock_time_json(j, "since", leader ? clave__lock_held_since(leader) : -1);
+    clave__lock_time_json(j, "since", election_led_since(e, leader));
     election_value_json(j, e, leader);
     clave__json_open(j, "candidates", '[');
     for (size_t i = 0; q && i < v->most_candidates && (p = clave__lock_waiter_after(q, p)); i++)

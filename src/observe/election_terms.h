@@ -13,7 +13,7 @@
 struct election_term {
     struct list link;
     int64_t token;
-    int64_t from, to; /* to is -1 while the term lasts */
+    int64_t from, to; /* -1: it began before anybody looked; it lasts */
     enum lock_cause cause;
     char who[];
 };
@@ -49,8 +49,11 @@ void clave__election_model_init(struct election_model *m, const struct clave_mem
                                 uint64_t seed);
 void clave__election_model_fini(struct election_model *m);
 
-/* Notes who leads when the model of locks has been loaded. */
-void clave__election_begin(struct election_model *m, const struct lock_model *locks);
+/* Notes who leads when the model of locks has been loaded, for the first time or anew. A leader
+ * that led before still does; one that does not lead now led at most until `at`. */
+void clave__election_begin(struct election_model *m, const struct lock_model *locks, int64_t at);
+/* All nodes will be told again, before _begin; the terms are kept. */
+void clave__election_clear(struct election_model *m);
 /* Notes a change of a lock: a candidate leads, or the leader's node is gone; _set_cause tells the
  * reason later. If there is no memory, the term is not recorded. */
 void clave__election_note(struct election_model *m, enum lock_change what, int64_t at,

@@ -147,10 +147,10 @@ static void holders_set(struct lock_model *m, struct lock_node *p, bool holds, i
     if (p->session)
         p->session->nwaits += holds ? (size_t)-1 : 1;
     clave__lock_link(m, p->session);
+    p->held_before = holds && (m->loading || m->blind);
     if (!holds || p->told)
         return;
     p->told = true;
-    p->held_before = m->loading;
     if (!m->loading && m->changed)
         m->changed(m->arg, LOCK_GRANTED, p, at);
 }

@@ -192,6 +192,9 @@ static void lock_json_strangers(struct json *j, const struct lock_queue *q)
 
 /* ---- a lock ---------------------------------------------------------------------------------- */
 
+static const char *const since_by[] = {
+    [LOCK_SINCE_UNKNOWN] = NULL, [LOCK_SINCE_SEEN] = "gate", [LOCK_SINCE_NODE] = "node"};
+
 static void lock_json_head(struct json *j, const struct lock_queue *q, int64_t now)
 {
     const struct lock_node *holder = clave__lock_holder_after(q, NULL);
@@ -211,7 +214,9 @@ static void lock_json_head(struct json *j, const struct lock_queue *q, int64_t n
         clave__json_int(j, "oldest_wait_ms", now > waiter->queued ? now - waiter->queued : 0);
     else
         clave__json_string(j, "oldest_wait_ms", NULL);
-    clave__lock_time_json(j, "held_since", holder ? clave__lock_held_since(holder) : -1);
+    enum lock_since how = LOCK_SINCE_UNKNOWN;
+    clave__lock_time_json(j, "held_since", holder ? clave__lock_held_since(holder, &how) : -1);
+    clave__json_string(j, "held_since_by", since_by[how]);
     lock_json_strangers(j, q);
 }
 
@@ -259,6 +264,7 @@ void clave__lock_json_vanished(struct json *j, const char *path, enum lock_queue
     clave__json_bool(j, "outside", false);
     clave__json_string(j, "oldest_wait_ms", NULL);
     clave__json_string(j, "held_since", NULL);
+    clave__json_string(j, "held_since_by", NULL);
     for (enum lock_walk_phase list = LOCK_WALK_HOLDERS; list < LOCK_WALK_DONE; list++) {
         clave__json_open(j, lists[list].name, '[');
         clave__json_close(j, ']');

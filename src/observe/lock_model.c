@@ -251,14 +251,16 @@ static void lock_node_note_asked(struct lock_node *p)
     p->asked = p->asked || (p->kind == QUEUE_LATCH && p->version > 0);
 }
 
-static bool lock_node_set_data(struct lock_model *m, struct lock_node *p, const void *data,
-                               size_t len)
+static bool lock_node_set_data(struct lock_model *m, struct lock_node *p, const clave_stat *stat,
+                               const void *data, size_t len)
 {
     char *copy = NULL;
+    bool promised;
     if (clave__identity_is_request(data, len)) {
         p->asked = true;
         return true;
     }
+    int64_t recorded = clave__identity_granted(data, len, stat, &promised);
     bool cut = len > LOCK_DATA_MAX;
     if (cut)
         len = clave__utf8_whole(data, LOCK_DATA_MAX);
@@ -272,6 +274,10 @@ static bool lock_node_set_data(struct lock_model *m, struct lock_node *p, const 
     p->data = copy;
     p->ndata = copy ? len : 0;
     p->cut = cut;
+    if (recorded >= 0) {
+        p->recorded = recorded;
+        p->promised = promised;
+    }
     m->bytes += copy ? len + 1 : 0;
     lock_node_read_identity(p);
     return true;
@@ -288,6 +294,7 @@ static struct lock_node *lock_node_new(struct lock_model *m, enum queue_kind kin
     list_init(&p->in_session);
     p->token = stat->czxid;
     p->queued = stat->ctime;
+    p->recorded = -1;
     p->version = stat->version;
     memcpy(p->name, name, n);
     p->number = (uint32_t)(kept ? n + 1 : (size_t)(lock_key_of(name).number - name));
@@ -579,7 +586,7 @@ static bool lock_place_enter(struct lock_model *m, int64_t at, const struct lock
     struct lock_queue *q = clave__lock_queue_at(m, &site->key);
     if (!q)
         q = lock_queue_new(m, &site->key);
-    if (!q || !lock_node_set_data(m, p, data, len)) {
+    if (!q || !lock_node_set_data(m, p, stat, data, len)) {
         if (q && q->places.count == 0)
             lock_queue_changed(m, q); /* taking the change frees it */
         lock_node_free(m, p);
@@ -632,13 +639,13 @@ static void lock_place_leave(struct lock_model *m, int64_t at, struct lock_node 
 
 /* Updates a place from new data, which may change a lease's limit. false: no memory. */
 static bool lock_place_written(struct lock_model *m, int64_t at, struct lock_node *p,
-                               int32_t version, const void *data, size_t len)
+                               const clave_stat *stat, const void *data, size_t len)
 {
     bool asked = p->asked;
-    if (!lock_node_set_data(m, p, data, len))
+    if (!lock_node_set_data(m, p, stat, data, len))
         return false;
     struct lock_key key = clave__lock_key(p);
-    p->version = version;
+    p->version = stat->version;
     lock_node_note_asked(p);
     clave__ordered_mark(&p->queue->places, &p->node, &key, clave__lock_marks(p));
     clave__lock_queue_mark(m, p->queue);
@@ -867,7 +874,7 @@ void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
         return;
     }
     bool room = p || m->max_bytes == 0 || m->bytes < m->max_bytes;
-    bool done = room && (p ? lock_place_written(m, at, p, stat->version, data, len)
+    bool done = room && (p ? lock_place_written(m, at, p, stat, data, len)
                            : lock_place_enter(m, at, &site, stat, data, len));
     m->left_out += !done;
     lock_model_check(m);
@@ -880,7 +887,8 @@ void clave__lock_model_written(struct lock_model *m, int64_t at, const char *pat
     struct lock_node *p = site.kind == QUEUE_OTHER ? NULL : lock_place_at(m, &site);
     lock_model_see_mark(m, at, path, clave__lock_delay_mark_token(data, len));
     lock_model_see_limit(m, path, true, data, len);
-    if (p && version > p->version && !lock_place_written(m, at, p, version, data, len))
+    const clave_stat stat = {.version = version, .ctime = p ? p->queued : 0, .mtime = at};
+    if (p && version > p->version && !lock_place_written(m, at, p, &stat, data, len))
         m->left_out++;
     lock_model_check(m);
 }

@@ -55,9 +55,11 @@ struct lock_node {
     struct lock_queue *queue;
     struct lock_session *session; /* NULL: the node is not ephemeral */
     struct list in_session;
-    int64_t token;  /* its node's czxid; 0: unreadable */
-    int64_t queued; /* when its node was created or, if it is unreadable, first seen */
-    int64_t held;   /* if it holds: when it was granted */
+    int64_t token;    /* its node's czxid; 0: unreadable */
+    int64_t queued;   /* when its node was created or, if it is unreadable, first seen */
+    int64_t held;     /* if it holds: when it was granted, as far as was seen */
+    int64_t recorded; /* when it was granted, as its node tells; -1: it does not */
+    bool promised;    /* `recorded` is right unless it had to wait */
     int32_t version;
     uint32_t limit; /* the semaphore's limit, according to the node; 0: it names none */
     enum queue_kind kind;
@@ -71,7 +73,8 @@ struct lock_node {
      * number is its token, so the slots held longest come first. */
     bool kept;
     struct map_node in_kept; /* in lock_model.kept, if it is a slot */
-    /* It already held when it was first seen, so `held` is when its node was created. */
+    /* It already held when it was first seen, so `held` is when its node was created: it was
+     * granted then or later. */
     bool held_before;
     bool told;  /* that it holds has been reported */
     bool asked; /* it has been asked to release or, in an election, to resign */
@@ -177,6 +180,7 @@ struct lock_model {
     size_t bytes, max_bytes; /* the memory of places and queues */
     uint64_t left_out;       /* nodes that did not fit in max_bytes since the last _clear */
     bool loading;
+    bool blind; /* what is told happened while nobody looked: in which order is not known */
     bool plain; /* any node with a number counts as a place of a lock, as in programs written by
                    hand */
     uint64_t seed;
@@ -309,9 +313,12 @@ static inline const char *clave__lock_stranger_name(const struct lock_stranger *
 /* The path of the place's node, to be freed by the caller; NULL: no memory. */
 char *clave__lock_node_path(const struct clave_mem *mem, const struct lock_node *p);
 
-/* Since when the place has held, or -1: it already held when it was first seen, and its node may
- * not be read. */
-int64_t clave__lock_held_since(const struct lock_node *p);
+/* Since when the place has held; -1: that is not known. LOCK_SINCE_NODE: its node tells, by the
+ * servers' clock, and tells everybody the same. LOCK_SINCE_SEEN: the grant was seen, by the clock
+ * of who looked; or it did not have to wait. The ctime of a place in a queue alone proves nothing
+ * of its grant but that it was not earlier. */
+enum lock_since { LOCK_SINCE_UNKNOWN, LOCK_SINCE_SEEN, LOCK_SINCE_NODE };
+int64_t clave__lock_held_since(const struct lock_node *p, enum lock_since *how);
 
 /* True for a stock kazoo lock that does not see some places before it: whether it holds cannot be
  * told from its place. */

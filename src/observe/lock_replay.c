@@ -95,7 +95,7 @@ void clave__lock_replay_node(struct lock_replay *r, const char *path, const clav
 void clave__lock_replay_loaded(struct lock_replay *r)
 {
     clave__lock_model_loaded(&r->model);
-    clave__election_begin(&r->elections, &r->model);
+    clave__election_begin(&r->elections, &r->model, r->txn.time);
     replay_settle(r);
 }
 

@@ -179,9 +179,17 @@ const char *clave__lock_told_path(enum lock_change what, const struct lock_node 
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-int64_t clave__lock_held_since(const struct lock_node *p)
+int64_t clave__lock_held_since(const struct lock_node *p, enum lock_since *how)
 {
-    return p->unreadable && p->held == p->queued ? -1 : p->held;
+    bool seen = !p->held_before && !(p->unreadable && p->held == p->queued);
+    bool waited = seen && p->held != p->queued;
+    *how = LOCK_SINCE_NODE;
+    if (p->kept)
+        return p->queued; /* a slot's node is made when it is taken */
+    if (p->recorded >= 0 && !(p->promised && waited))
+        return p->recorded;
+    *how = seen ? LOCK_SINCE_SEEN : LOCK_SINCE_UNKNOWN;
+    return seen ? p->held : -1;
 }
 
 size_t clave__lock_nwaiters(const struct lock_queue *q)

@@ -34,6 +34,7 @@
 #define DEFAULT_BASE "/services"
 
 enum { DOWN_ERRORS = 2, DOWN_MS = 30000, JSON_DEPTH = 64 };
+enum { PAUSE_MS = 100, PAUSE_MAX_MS = 5000 };
 
 static const char *const type_names[] = {
     [CLAVE_SERVICE_DYNAMIC] = "DYNAMIC",
@@ -830,7 +831,9 @@ struct clave_async_instances {
     struct rand_state rand;
     struct list leaving; /* of struct entry, those that were asked about first */
     bool asking;         /* a request is under way; it owns a reference */
-    bool late;           /* RESYNCED is told when nobody is leaving any more */
+    struct timer pause;  /* before the next one, after `failures` in a row */
+    int32_t failures;
+    bool late; /* RESYNCED is told when nobody is leaving any more */
     unsigned refs;
     bool freed;
 };
@@ -930,6 +933,7 @@ static void instances_end(clave_async_instances *d, clave_err err)
     if (!cache)
         return;
     d->cache = NULL;
+    clave__client_timer_clear(d->client, &d->pause);
     clave_async_cache_free(cache);
     instances_tell(d, &(clave_instances_event){.type = CLAVE_INSTANCES_ENDED, .err = err});
 }
@@ -992,17 +996,43 @@ static void instances_catch_up(clave_async_instances *d)
     instances_tell(d, &(clave_instances_event){.type = CLAVE_INSTANCES_RESYNCED});
 }
 
+/* Asks again after a pause that grows; at once after a lost connection, since the request waits for
+ * the next one. */
+static void instances_ask_again(clave_async_instances *d, clave_err why)
+{
+    int64_t ms = PAUSE_MS;
+    if (why == CLAVE_OK || why == CLAVE_ENONODE || why == CLAVE_ECONNLOSS) {
+        instances_ask(d);
+        return;
+    }
+    for (int32_t i = 0; i < d->failures && ms < PAUSE_MAX_MS; i++)
+        ms *= 2;
+    d->failures++;
+    clave__client_timer_set(d->client, &d->pause, clave__client_now(d->client) + ms);
+}
+
+static void instances_on_pause(struct timer *t, int64_t now)
+{
+    clave_async_instances *d = LIST_ENTRY(t, struct clave_async_instances, pause);
+    (void)now;
+    d->refs++;
+    instances_ask(d);
+    instances_drop(d);
+}
+
 static void instances_on_answer(clave_async_client *c, const clave_result *res, void *arg)
 {
     clave_async_instances *d = arg;
     bool answered = res->err == CLAVE_OK || res->err == CLAVE_ENONODE;
     (void)c;
     d->asking = false;
+    if (answered)
+        d->failures = 0;
     if (d->cache && answered)
         instances_settle(d, false);
     instances_catch_up(d);
     if (d->cache && res->err != CLAVE_ECLOSED && !list_empty(&d->leaving))
-        instances_ask(d);
+        instances_ask_again(d, res->err);
     instances_drop(d);
 }
 
@@ -1010,7 +1040,7 @@ static void instances_on_answer(clave_async_client *c, const clave_result *res, 
  * connection it waits for one. */
 static void instances_ask(clave_async_instances *d)
 {
-    if (d->asking)
+    if (d->asking || d->pause.armed)
         return;
     clave_err err = clave_async_exists(d->client, d->top, NULL, instances_on_answer, d);
     if (err == CLAVE_ENOMEM) {
@@ -1114,6 +1144,7 @@ clave_err clave_async_instances_new(clave_async_instances **out, clave_async_cli
     *d = (clave_async_instances){
         .client = c, .mem = *clave__client_mem(c), .cb = cb, .arg = arg, .refs = 1};
     list_init(&d->leaving);
+    clave__timer_init(&d->pause, instances_on_pause);
     clave__client_ref(c);
     err = instances_begin(d, &o);
     if (err == CLAVE_OK)
@@ -1130,6 +1161,7 @@ void clave_async_instances_free(clave_async_instances *d)
     clave_async_cache *cache = d->cache;
     d->freed = true;
     d->cache = NULL;
+    clave__client_timer_clear(d->client, &d->pause);
     clave_async_cache_free(cache);
     instances_drop(d);
 }

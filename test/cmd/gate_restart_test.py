@@ -7,7 +7,8 @@ import time
 import unittest
 
 from gate_rig import Gate
-from harness import PATIENCE, ClaveServer, clave, scratch
+from harness import PATIENCE, ClaveServer, Running, clave, scratch
+from lock_rig import until
 
 
 def key_file():
@@ -116,6 +117,38 @@ class Restarts(unittest.TestCase):
         while any(self.held_for(gate, user, c) is not None for c in claims):
             self.assertLess(time.monotonic(), until)
             time.sleep(0.05)
+
+    def test_gates_agree_since_when_a_lock_is_held(self):
+        """Where its node tells, which each gate reads; otherwise a gate that has not seen the grant does not guess."""
+        self.gates = [Gate(self.server.connect).start() for _ in range(2)]
+        work = "lock", "/since/told", "--", "sh", "-c", "echo held; exec sleep 60"
+        holder = Running(*work, connect=self.server.connect)
+        self.addCleanup(lambda: (holder.process.kill(), holder.process.wait()))
+        self.assertEqual(holder.line(), "held")
+        waiter = Running(*work, connect=self.server.connect)
+        self.addCleanup(lambda: (waiter.process.kill(), waiter.process.wait()))
+        until(lambda: len(self.nodes("/since/told")) == 2, what="both are in the queue")
+        session = self.gates[0].call("POST", "/v1/sessions", {"ttl_ms": 20000})[2]
+        claim = {"session": session["id"], "path": "/since/untold"}
+        self.assertEqual(self.gates[0].call("POST", "/v1/claims", claim, Clave_Session=session["secret"])[0], 201)
+        holder.process.terminate()
+        self.assertEqual(waiter.line(), "held")
+
+        def told(gate, path):
+            lock = gate.call("GET", path)[2]
+            return lock["held_since_by"], lock["held_since"]
+        until(lambda: told(self.gates[0], "/v1/locks/since/told")[0] == "node", what="the grant is written down")
+        lock = self.gates[0].call("GET", "/v1/locks/since/told")[2]
+        self.assertGreater(lock["held_since"], lock["holders"][0]["since"])
+        seen = told(self.gates[0], "/v1/locks/since/untold")
+        self.assertEqual(seen[0], "gate")
+        self.gates[1].stop()
+        self.gates[1].start()
+        for gate in self.gates:
+            until(lambda g=gate: told(g, "/v1/locks/since/told") == ("node", lock["held_since"]), what="the same at each gate")
+            self.assertEqual(told(gate, "/v1/locks/since/told?fresh"), ("node", lock["held_since"]))
+        self.assertEqual(told(self.gates[0], "/v1/locks/since/untold"), seen)
+        self.assertEqual(told(self.gates[1], "/v1/locks/since/untold"), (None, None))
 
     def test_a_rolling_restart_loses_nothing(self):
         key = key_file()

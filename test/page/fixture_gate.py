@@ -100,7 +100,7 @@ class FixtureGate:
         self.publish("lock", lock)
 
     def drop_lock(self, path):
-        lock = dict(self.locks.pop(path), holders=[], waiters=[], nholders=0, nwaiters=0, oldest_wait_ms=0, held_since=None)
+        lock = dict(self.locks.pop(path), holders=[], waiters=[], nholders=0, nwaiters=0, oldest_wait_ms=0, held_since=None, held_since_by=None)
         self.publish("lock", lock)
 
     def put_election(self, election, name="leader"):
@@ -310,5 +310,6 @@ def lock(path, i=1, held=10.0, waits=(), kind="lock", **more):
     waiters = [place(i * 31 + k + 1, "waiting", w) for k, w in enumerate(waits)]
     return {"path": path, "kind": kind, "holders": holders, "waiters": waiters, "left_over": [], "nholders": len(holders), "nwaiters": len(waiters),
             "nleft_over": 0, "outside": False,
-            "oldest_wait_ms": int(max(waits, default=0) * 1000), "held_since": holders[0]["since"] if holders else None, **more}
+            "oldest_wait_ms": int(max(waits, default=0) * 1000), "held_since": holders[0]["since"] if holders else None,
+            "held_since_by": "gate" if holders else None, **more}
 

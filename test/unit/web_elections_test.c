@@ -47,6 +47,53 @@ TEST(an_election_has_terms_gaps_and_a_value)
     webrig_end(c);
 }
 
+static void reload(struct scene *s, int64_t czxid, const char *path)
+{
+    clave__observe_clear(s->o);
+    s->zxid = czxid - 1;
+    scene_add(s, "/e", "");
+    s->zxid = czxid - 1;
+    scene_add(s, path, "web");
+    s->zxid = 10;
+    scene_loaded(s);
+}
+
+TEST(a_copy_made_anew_goes_on_with_the_term)
+{
+    CLOSED_BY(scene_close) struct scene s;
+    scene_open(&s);
+    scene_add(&s, "/e", "");
+    scene_loaded(&s);
+    webrig_advance(s.rig, 1000);
+    scene_add(&s, "/e/" LATCH1, "web");
+    scene_add(&s, "/e-value", LATCH1 "\nhttp://web1");
+    webrig_advance(s.rig, 1000);
+    reload(&s, 2, "/e/" LATCH1);
+    struct webrig_call *c = scene_get(&s, "/v1/elections/e", 200);
+    assert_int_equal(scene_count(webrig_body(c), "\"from\": "), 1);
+    assert_non_null(
+        strstr(webrig_body(c), "\"term\": \"2\", \"since\": \"1970-01-01T00:16:42.000Z\""));
+    assert_string_equal(webrig_member(c, "from"), "1970-01-01T00:16:42.000Z");
+    assert_string_equal(webrig_member(c, "value"), "null");
+    assert_string_equal(webrig_member(c, "over"), "false");
+    webrig_end(c);
+    webrig_advance(s.rig, 1000);
+    reload(&s, 3, "/e/" LATCH2);
+    c = scene_get(&s, "/v1/elections/e", 200);
+    assert_non_null(strstr(webrig_body(c), "\"term\": \"3\", \"since\": null"));
+    assert_non_null(strstr(webrig_body(c), "\"to\": \"1970-01-01T00:16:44.000Z\""));
+    assert_non_null(strstr(webrig_body(c), "\"token\": \"3\", \"from\": null, \"to\": null"));
+    assert_int_equal(scene_count(webrig_body(c), "\"token\": "), 3); /* and the leader's */
+    webrig_end(c);
+    clave__observe_clear(s.o);
+    scene_loaded(&s);
+    c = scene_get(&s, "/v1/elections/e", 200);
+    assert_string_equal(webrig_member(c, "leader"), "null");
+    assert_string_equal(webrig_member(c, "over"), "true");
+    assert_int_equal(scene_count(webrig_body(c), "\"to\": null"), 0);
+    webrig_end(c);
+}
+
 /* It has no leader, though its first candidate's node is there. */
 TEST(a_candidate_that_no_session_owns_leads_nobody)
 {

@@ -579,7 +579,8 @@ TEST(a_place_that_may_not_be_read_holds_all_the_same)
     struct lock_node *p = clave__lock_holder_after(clave__lock_model_find(&m, "/a"), NULL);
     assert_true(p->unreadable);
     assert_int_equal(p->token, 0);
-    assert_int_equal(clave__lock_held_since(p), -1);
+    enum lock_since how;
+    assert_int_equal(clave__lock_held_since(p, &how), -1);
     assert_null(p->session);
     clave__lock_model_node(&m, 9, waiter, &unknown, NULL, 0);
     clave__lock_model_gone(&m, 11, holder);
@@ -587,7 +588,8 @@ TEST(a_place_that_may_not_be_read_holds_all_the_same)
     assert_string_equal(told, "queued 0000000003@9 ended 0000000001@11 granted 0000000002@11 "
                               "ended 0000000002@13 granted 0000000003@13 ");
     p = clave__lock_holder_after(clave__lock_model_find(&m, "/a"), NULL);
-    assert_int_equal(clave__lock_held_since(p), 13); /* that was seen */
+    assert_int_equal(clave__lock_held_since(p, &how), 13);
+    assert_int_equal(how, LOCK_SINCE_SEEN);
 }
 
 TEST(a_stock_kazoo_lock_after_others_is_outside)

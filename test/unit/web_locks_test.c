@@ -60,6 +60,47 @@ TEST(a_nodes_name_says_whose_it_is)
     }
 }
 
+static void held_since(struct scene *s, const char *target, const char *since, const char *by)
+{
+    CLOSED_BY(webrig_ended) struct webrig_call *c = scene_get(s, target, 200);
+    assert_string_equal(webrig_member(c, "held_since"), since);
+    assert_string_equal(webrig_member(c, "held_since_by"), by);
+}
+
+/* A place's ctime is not the time of its grant. */
+TEST(since_when_it_is_held_is_told_if_it_is_known)
+{
+    CLOSED_BY(scene_close) struct scene s;
+    scene_open(&s);
+    scene_add(&s, "/before/_c_" UUID "-lock-0000000000", "10.0.0.7");
+    scene_add(&s, "/says/_c_" UUID "-lock-0000000000", "clave/1\ngranted=ctime\n");
+    scene_add(&s, "/digits/_c_" UUID "-lock-0000000000",
+              "clave/1\ngranted=mtime\ntext=x\ngranted-at=2000\nasked=1\n");
+    scene_add(&s, "/a/_c_" UUID "-lock-0000000000", "");
+    scene_add(&s, "/w/_c_" UUID "-lock-0000000000", "");
+    scene_loaded(&s);
+    held_since(&s, "/v1/locks/before", "null", "null");
+    held_since(&s, "/v1/locks/says", "1970-01-01T00:16:41.000Z", "node");
+    held_since(&s, "/v1/locks/digits", "1970-01-01T00:00:02.000Z", "node");
+    webrig_advance(s.rig, 1000);
+    scene_add(&s, "/new/_c_" UUID "-lock-0000000000", "");
+    scene_add(&s, "/a/_c_" UUID "-lock-0000000001", "");
+    scene_add(&s, "/w/_c_" UUID "-lock-0000000001", "clave/1\ngranted=ctime\n");
+    webrig_advance(s.rig, 1000);
+    scene_add(&s, "/b/_c_" UUID "-lock-0000000001", "");
+    clave__observe_gone(s.o, "/a/_c_" UUID "-lock-0000000000");
+    clave__observe_gone(s.o, "/w/_c_" UUID "-lock-0000000000");
+    held_since(&s, "/v1/locks/new", "1970-01-01T00:16:42.000Z", "gate");
+    held_since(&s, "/v1/locks/a", "1970-01-01T00:16:43.000Z", "gate");
+    held_since(&s, "/v1/locks/w", "1970-01-01T00:16:43.000Z", "gate"); /* it is still to say so */
+    clave__observe_stale(s.o); /* what happened meanwhile is told in any order */
+    clave__observe_gone(s.o, "/a/_c_" UUID "-lock-0000000001");
+    scene_add(&s, "/a/_c_" UUID "-lock-0000000002", "");
+    scene_loaded(&s);
+    held_since(&s, "/v1/locks/a", "null", "null");
+    held_since(&s, "/v1/locks/new", "1970-01-01T00:16:42.000Z", "gate");
+}
+
 TEST(a_list_has_pages_and_a_prefix)
 {
     CLOSED_BY(scene_close) struct scene s;

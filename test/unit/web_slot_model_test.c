@@ -76,7 +76,9 @@ TEST(those_kept_longest_come_first)
     const struct lock_queue *q = clave__lock_model_find(&m, "/s");
     assert_int_equal(clave__lock_limit(q), 2);
     const struct lock_node *first = clave__lock_holder_after(q, NULL);
-    assert_int_equal(clave__lock_held_since(first), 3);
+    enum lock_since how;
+    assert_int_equal(clave__lock_held_since(first, &how), 3);
+    assert_int_equal(how, LOCK_SINCE_NODE);
     char number[64], name[128];
     struct lock_key key = clave__lock_key(first), gone = {number, name};
     snprintf(number, sizeof number, "%s", key.number);

@@ -331,7 +331,7 @@ class Gate {
       return {
         status: 200,
         etag: `"${queue.map((p) => `${p.token}${p.state}`).join()}"`,
-        json: { path, kind: kinds[kind] ?? kind, holders, waiters, left_over: [], nholders: holders.length, nwaiters: waiters.length, nleft_over: 0, held_since: holders[0]?.since ?? null, oldest_wait_ms: waiters.length ? Date.now() - waiters[0].since : null },
+        json: { path, kind: kinds[kind] ?? kind, holders, waiters, left_over: [], nholders: holders.length, nwaiters: waiters.length, nleft_over: 0, held_since: holders[0]?.since ?? null, held_since_by: holders[0] ? 'gate' : null, oldest_wait_ms: waiters.length ? Date.now() - waiters[0].since : null },
       };
     });
   }

@@ -24,9 +24,9 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/participant.h"
 #include "cmd/cli/shell_command.h"
-#include "cmd/run/granted_field.h"
 #include "cmd/znodes/request_window.h"
 #include "observe/lock_model.h"
+#include "recipe/queue/identity.h"
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
@@ -94,13 +94,14 @@ static void queue_view_got_data(size_t i, const clave_result *res, void *arg)
     struct queue_view_read *r = arg;
     assert(i < r->out->nnodes);
     struct queue_view_node *node = &r->out->nodes[i];
+    bool promised;
     if (res->err == CLAVE_ENONODE) {
         clave__lock_listing_gone(&r->out->listing, node->of.path);
     } else if (res->err == CLAVE_OK) {
         queue_view_fail(r, clave__lock_listing_node(&r->out->listing, node->of.path, res->stat,
                                                     res->data, res->len));
         queue_view_fail(r, clave__queue_node_take(&node->of, &r->out->mem, res));
-        node->held_since = held_since(res->data, res->len, res->stat);
+        node->held_since = clave__identity_granted(res->data, res->len, res->stat, &promised);
     } else if (res->err != CLAVE_ENOAUTH) {
         queue_view_fail(r, res->err);
     }

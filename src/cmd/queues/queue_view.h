@@ -25,7 +25,8 @@ struct queue_view_place {
     const char *role;
     const char *path;   /* of its node */
     bool asked;         /* it was asked to release the lock, or to resign */
-    int64_t held_since; /* if it holds: since when (granted_field.h); -1: its node does not tell */
+    int64_t held_since; /* if it holds: since when (clave__identity_granted); -1: its node does not
+                           tell */
 };
 
 struct queue_view_node {

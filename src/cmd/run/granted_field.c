@@ -1,7 +1,7 @@
 /* granted_field.c - the field "granted=" in the data of a lock's node. run_recipe.c appends it when
- * the node is created, runner.c updates it after the grant, and `clave locks` reads it. child.c may
- * set a field "text=" later; that write changes the node's mtime, which until then told the time of
- * the grant, so it writes this time into the data as well.
+ * the node is created, runner.c updates it after the grant, and clave__identity_granted reads it.
+ * child.c may set a field "text=" later; that write changes the node's mtime, which until then told
+ * the time of the grant, so it writes this time into the data as well.
  *
  * What must stay true: the update after the grant changes neither the length of the data nor any
  * other field. */
@@ -14,9 +14,8 @@
 
 #include "recipe/queue/identity.h"
 
-static const char numbered[] = "\ngranted-at="; /* followed by milliseconds since the epoch */
-static const char waited[] = "\ngranted=ctime\n", granted[] = "\ngranted=mtime\n";
-static const char asked[] = "\nasked=1\n";
+static const char numbered[] = "\n" CLAVE_GRANTED_AT "="; /* milliseconds since the epoch follow */
+static const char waited[] = "\n" CLAVE_GRANTED_WAITED, granted[] = "\n" CLAVE_GRANTED_GRANTED;
 _Static_assert(sizeof waited == sizeof granted, "one takes the place of the other");
 
 /* false for a revocable lock: its owner takes any write to the node for a request to release the
@@ -186,30 +185,4 @@ void held_text_fini(struct held_text *t)
 {
     free(t->node);
     t->node = NULL;
-}
-
-/* ---- reading --------------------------------------------------------------------------------- */
-
-static int64_t granted_field_number(const char *at, const char *end)
-{
-    int64_t ms = 0;
-    for (; at < end && *at >= '0' && *at <= '9' && ms < INT64_MAX / 100; at++)
-        ms = 10 * ms + (*at - '0');
-    return ms;
-}
-
-int64_t held_since(const void *data, size_t n, const clave_stat *stat)
-{
-    if (!clave__identity_is_form(data, n) ||
-        granted_field_find(
-            data, n, asked,
-            sizeof asked -
-                1)) /* a request was the last write, so the mtime tells the time of that */
-        return -1;
-    const char *at = granted_field_find(data, n, numbered, sizeof numbered - 1);
-    if (at)
-        return granted_field_number(at + sizeof numbered - 1, (const char *)data + n);
-    if (granted_field_find(data, n, granted, sizeof granted - 1))
-        return stat->mtime;
-    return granted_field_find(data, n, waited, sizeof waited - 1) ? stat->ctime : -1;
 }

@@ -39,8 +39,4 @@ void held_text_init(struct held_text *t, clave_async_client *c, const struct run
 void held_text_set(struct held_text *t, const char *text, bool unhealthy);
 void held_text_fini(struct held_text *t);
 
-/* When the holder got the lock: milliseconds since the epoch, by the server's clock, derived from
- * the data and the Stat of its node. -1: the node does not tell. */
-int64_t held_since(const void *data, size_t n, const clave_stat *stat);
-
 #endif

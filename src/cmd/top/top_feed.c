@@ -14,7 +14,6 @@
 #include "clave/uv.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/json.h"
-#include "cmd/run/granted_field.h"
 #include "observe/lock_deadlocks.h"
 #include "observe/lock_json.h"
 #include "observe/lock_model.h"
@@ -145,23 +144,16 @@ struct top_read {
     clave_err err;
 };
 
-/* Since when this place is held or queued. If it was held already when the model began, only the
- * data of its node may tell since when (granted_field.h). */
-static void top_read_since(const struct top_feed *f, const struct lock_node *p,
-                           struct top_place *out)
+/* Since when this place is held or queued; at most, if it was held already when the model began and
+ * its node does not tell. */
+static void top_read_since(const struct lock_node *p, struct top_place *out)
 {
-    clave_cache_node n;
+    enum lock_since how;
+    int64_t since = p->holds ? clave__lock_held_since(p, &how) : -1;
     out->since = p->unreadable ? -1 : p->queued;
-    if (p->holds)
-        out->since = clave__lock_held_since(p);
-    if (!p->holds || !p->held_before || p->unreadable || p->kept)
-        return;
-    char *path = clave__lock_node_path(&f->mem, p);
-    bool found = path && clave_async_cache_get(f->cache, path, &n) == CLAVE_OK;
-    clave__mem_free(&f->mem, path);
-    int64_t since = found ? held_since(n.data, n.len, &n.stat) : -1;
-    out->at_most = since < 0;
-    out->since = since < 0 ? out->since : since;
+    out->at_most = p->holds && !p->unreadable && since < 0;
+    if (since >= 0)
+        out->since = since;
 }
 
 static void top_read_place(struct top_read *r, const struct lock_node *p, struct top_place *out)
@@ -184,7 +176,7 @@ static void top_read_place(struct top_read *r, const struct lock_node *p, struct
                               .asked = p->asked};
     if (!out->node || !out->whose || !out->task || (label.host && !out->host))
         r->err = CLAVE_ENOMEM;
-    top_read_since(r->f, p, out);
+    top_read_since(p, out);
 }
 
 static void top_read_lock(struct top_read *r, const struct lock_queue *q)

@@ -290,6 +290,24 @@ bool clave__identity_get_field(const void *data, size_t n, const char *key, char
     return true;
 }
 
+/* ---- the time of the grant ------------------------------------------------------------------- */
+
+int64_t clave__identity_granted(const void *data, size_t n, const clave_stat *stat, bool *promised)
+{
+    char text[24];
+    *promised = false;
+    if (clave__identity_get_field(data, n, CLAVE_GRANTED_AT, text, sizeof text))
+        return clave__identity_number(text);
+    clave__identity_get_field(data, n, "asked", text, sizeof text);
+    if (strcmp(text, "1") == 0) /* the newest write was that request */
+        return -1;
+    clave__identity_get_field(data, n, "granted", text, sizeof text);
+    if (strcmp(text, "mtime") == 0)
+        return stat->mtime;
+    *promised = strcmp(text, "ctime") == 0;
+    return *promised ? stat->ctime : -1;
+}
+
 /* ---- fields of a lock delay ------------------------------------------------------------------ */
 
 static const char delays[] = "delays=1\n";

@@ -34,6 +34,16 @@ const char *clave__identity_find_value(const char *data, const char *end, const 
 /* 0 if this is not a positive decimal number. */
 int64_t clave__identity_number(const char *text);
 
+/* Fields with which a client tells when it was granted the lock: WAITED, that its node was created
+ * then; GRANTED takes the place of that after a wait, in the newest write to the node; AT, in
+ * milliseconds since 1970, stays true when there are further writes. */
+#define CLAVE_GRANTED_WAITED "granted=ctime\n"
+#define CLAVE_GRANTED_GRANTED "granted=mtime\n"
+#define CLAVE_GRANTED_AT "granted-at"
+/* What these fields say, by the servers' clock; -1: nothing. *promised: it is so unless the client
+ * had to wait. */
+int64_t clave__identity_granted(const void *data, size_t n, const clave_stat *stat, bool *promised);
+
 /* Appends a field to data in that form, of n bytes with room for cap, if it fits, and returns the
  * new length. The field tells other clients that the owner uses a lock delay
  * (clave/async/lock_delay.h), so that being granted the lock does not yet mean that its work

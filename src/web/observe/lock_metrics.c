@@ -119,13 +119,15 @@ static struct metrics_others metrics_gauges_of(const struct lock_queue *q, enum 
     for (const struct lock_node *p = gauge <= GAUGE_UNHEALTHY ? holder : NULL; p;
          p = clave__lock_holder_after(q, p))
         unhealthy += p->unhealthy;
+    enum lock_since how;
+    int64_t held = holder ? clave__lock_held_since(holder, &how) : -1;
     return (struct metrics_others){.n = 1,
                                    .holders = q->nholders,
                                    .unhealthy = unhealthy,
                                    .waiters = clave__lock_nwaiters(q),
                                    .left_over = clave__lock_nleft_over(q),
                                    .queued = waiter ? waiter->queued : INT64_MAX,
-                                   .held = holder ? holder->held : INT64_MAX};
+                                   .held = held >= 0 ? held : INT64_MAX};
 }
 
 static void metrics_others_add(struct metrics_others *to, const struct metrics_others *more)

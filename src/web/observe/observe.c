@@ -350,11 +350,12 @@ void clave__observe_loaded(struct observe *o, int64_t zxid)
     bool first = !o->loaded;
     o->zxid = zxid > o->zxid ? zxid : o->zxid;
     o->current = o->loaded = true;
+    o->model.blind = false;
     observe_changed(o);
     if (!first)
         return;
     clave__lock_model_loaded(&o->model);
-    clave__election_begin(&o->elections, &o->model);
+    clave__election_begin(&o->elections, &o->model, clave__observe_now(o));
     observe_see_leaders(o);
     if (!o->begun)
         observe_begin(o, zxid);
@@ -409,6 +410,7 @@ void clave__observe_failed(struct observe *o, clave_err err)
 void clave__observe_clear(struct observe *o)
 {
     clave__lock_model_clear(&o->model);
+    clave__election_clear(&o->elections);
     clave__event_ring_clear(&o->ring);
     o->loaded = o->current = o->partial = false;
     o->unreadable = 0;
@@ -422,6 +424,7 @@ bool clave__observe_is_complete(const struct observe *o)
 void clave__observe_stale(struct observe *o)
 {
     o->current = false;
+    o->model.blind = true;
 }
 
 int64_t clave__observe_age(const struct observe *o)

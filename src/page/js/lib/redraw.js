@@ -1,5 +1,5 @@
 /* redraw.js - draws at the next frame, once for however many reasons; and the ages every second. */
-import { duration } from "./format.js";
+import { duration, instant } from "./format.js";
 import { h } from "./dom.js";
 import * as clock from "./clock.js";
 
@@ -21,6 +21,12 @@ export function soon() {
     };
     if (document.visibilityState === "visible") requestAnimationFrame(now);
     else setTimeout(now, HIDDEN_MS);
+}
+
+/* How long a lock has been held; where nobody knows when it was granted, it was not before its holder queued. */
+export function heldFor(lock) {
+    const queued = instant(lock.holders?.[0]?.since);
+    return (lock.held_since ?? null) === null && queued !== null ? ["< ", age(queued)] : age(instant(lock.held_since));
 }
 
 /* How long ago `since` (ms) was; counts on by itself. */

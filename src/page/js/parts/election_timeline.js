@@ -34,8 +34,8 @@ export function termWords(term, next) {
     const from = instant(term.from);
     const to = term.to ? instant(term.to) : null;
     const end = to === null ? "now" : dateTime(to);
-    const gap = to !== null && next ? instant(next.from) - to : 0;
-    return `${leaderText(term)}: ${dateTime(from)} to ${end}${term.cause ? `, ${causeText(term.cause)}` : ""}${gap > 999 ? `; then nobody for ${duration(gap)}` : ""}`;
+    const gap = to !== null && next ? instant(next.from) - to : 0; /* none before one that nobody saw begin */
+    return `${leaderText(term)}: ${from === null ? "from an unknown time" : dateTime(from)} to ${end}${term.cause ? `, ${causeText(term.cause)}` : ""}${gap > 999 ? `; then nobody for ${duration(gap)}` : ""}`;
 }
 
 function bar(kind, from, to, { start, span }, title, text) {

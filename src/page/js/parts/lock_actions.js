@@ -2,7 +2,7 @@
  * node), wherever that place is shown. Each dialog names what it is about, says what will happen, and has the command
  * that does the same in a terminal. */
 import { h } from "../lib/dom.js";
-import { age } from "../lib/redraw.js";
+import { age, heldFor } from "../lib/redraw.js";
 import { instant, urlPath } from "../lib/format.js";
 import { call } from "../net/api.js";
 import { may } from "../model/store.js";
@@ -14,7 +14,7 @@ import { fullText, whoText } from "./participant.js";
 /* Of a holder that is the first, since it was granted; of any other, since it queued. */
 function ageFact(lock, place, holds) {
     if (place.role === "slot") return ["Kept for", age(instant(place.since))];
-    if (holds && place.node === lock.holders[0]?.node) return ["Held for", age(instant(lock.held_since))];
+    if (holds && place.node === lock.holders[0]?.node) return ["Held for", heldFor(lock)];
     return ["In queue for", age(instant(place.since))];
 }
 

@@ -61,11 +61,12 @@ function candidateTable(e) {
 
 function termTable(e) {
     const items = (e.terms || []).map((t, i, all) => ({ ...t, next: all[i + 1] })).reverse();
-    const gap = (t) => (t.to ? (t.next ? instant(t.next.from) : null) : null);
+    const gap = (t) => (t.to && t.next ? instant(t.next.from) : null);
+    const from = (t, show) => (instant(t.from) === null ? h("span.none", {}, "–") : show(instant(t.from)));
     return table({ id: "terms", label: "Terms", items, key: (t) => t.token ?? t.from, height: 40, phoneHeight: 66, columns: [
         { id: "who", title: "Leader", cell: (t) => h("td", {}, h("div.cut", {}, leaderText(t))) },
-        { id: "from", title: "From", width: "176px", cell: (t) => h("td.off", {}, dateTime(instant(t.from))) },
-        { id: "for", title: "Led for", width: "110px", num: true, cell: (t) => h("td.right", {}, t.to ? duration(instant(t.to) - instant(t.from)) : age(instant(t.from))) },
+        { id: "from", title: "From", width: "176px", cell: (t) => h("td.off", {}, from(t, dateTime)) },
+        { id: "for", title: "Led for", width: "110px", num: true, cell: (t) => h("td.right", {}, from(t, (since) => (t.to ? duration(instant(t.to) - since) : age(since)))) },
         { id: "cause", title: "Ended by", width: "196px", cell: (t) => h("td", {}, t.to ? causeText(t.cause || "unknown") : h("span.badge.green", {}, "leads")) },
         { id: "gap", title: "Then nobody for", width: "140px", num: true, cell: (t) => h("td.right", {}, gap(t) === null ? h("span.none.blank", {}, "–") : [h("span.label", {}, "then nobody for "), duration(gap(t) - instant(t.to))]) },
     ] });

@@ -1,7 +1,7 @@
 /* lock.js - one lock: its holders and its queue with tokens, who held it when, and what happened to it last; for those
  * who may, with what can be done about a place (parts/lock_actions.js). */
 import { h } from "../lib/dom.js";
-import { age } from "../lib/redraw.js";
+import { age, heldFor } from "../lib/redraw.js";
 import { count, hexSession, instant, urlPath } from "../lib/format.js";
 import { store, may, onEvent, deadlockedPaths } from "../model/store.js";
 import { Kept } from "../net/cached_answer.js";
@@ -83,7 +83,7 @@ function tiles(lock) {
     const tile = (name, value, tone = "") => h("div.tile", {}, h("dt", {}, name), h("dd", { class: tone }, value));
     const holder = lock?.holders[0];
     const waiting = lock?.path ? store.locks.get(lock.path)?.waitingSince ?? null : null;
-    return h("dl.tiles.data", { "aria-label": "Summary" }, tile("Held for", lock ? age(instant(lock.held_since)) : "\u00a0"),
+    return h("dl.tiles.data", { "aria-label": "Summary" }, tile("Held for", lock ? heldFor(lock) : "\u00a0"),
         tile("Waiting", lock ? count(lock.nwaiters) : "\u00a0"), tile("Oldest wait", lock ? age(waiting) : "\u00a0", isLate(waiting) ? "amber" : ""),
         tile("Token", holder?.token ?? (lock ? "–" : "\u00a0"), "long mono"));
 }

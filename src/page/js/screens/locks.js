@@ -2,7 +2,7 @@
  * deadlocks, then the longest wait, then the longest hold. */
 import { h } from "../lib/dom.js";
 import { icon } from "../lib/icons.js";
-import { age, soon } from "../lib/redraw.js";
+import { age, heldFor, soon } from "../lib/redraw.js";
 import { count, plural, urlPath } from "../lib/format.js";
 import { asked, show } from "../lib/address.js";
 import * as clock from "../lib/clock.js";
@@ -111,7 +111,7 @@ function columns(deadlocked, oldest) {
         { id: "holder", title: "Holder", sort: (l) => whoText(l.holders[0]), width: "27%", cell: (l) => h("td.wide", {}, h("div.lines", {},
             who(l.holders[0], l.nholders - 1), command(l.holders[0]))) },
         { id: "held", title: "Held for", sort: (l) => l.heldSince && -l.heldSince, down: true, num: true, width: "104px",
-            cell: (l) => h("td.under", {}, h("span.label", {}, l.nholders ? "held " : "not held"), l.nholders ? age(l.heldSince) : h("span.none", {}, "–")) },
+            cell: (l) => h("td.under", {}, h("span.label", {}, l.nholders ? "held " : "not held"), l.nholders ? heldFor(l) : h("span.none", {}, "–")) },
         { id: "waiters", title: "Waiting", sort: (l) => l.nwaiters, down: true, num: true, width: "84px", cell: (l) => h("td.off", {},
             l.nwaiters ? count(l.nwaiters) : h("span.none", {}, "–")) },
         { id: "wait", title: "Oldest wait", sort: (l) => l.waitingSince && -l.waitingSince, down: true, num: true, width: "112px", cell: (l) => waitCell(l, oldest) },
