@@ -143,10 +143,14 @@ void clave__request_client_refused(struct web_exchange *x, clave_async_client *c
 
 /* A create with missing parents makes none where its sender may make nothing: above the prefix of a
  * role. Those must be there already. Looks for the nodes above `path` on which the sender lacks the
- * role, and calls `go` when they exist, or there are none; at once or later. Otherwise it has
- * answered: 403 that names the missing node, or what has failed. `path` and `x` outlive it. */
-void clave__web_check_parents(struct web_exchange *x, clave_async_client *c, enum web_role role,
-                              const char *path, request_client *go);
+ * role of the route, and calls `go` when they exist, or there are none; at once or later. Otherwise
+ * it has answered: 403 that names the missing node, or what has failed. `path` and `x` outlive it.
+ */
+void clave__web_check_parents(struct web_exchange *x, clave_async_client *c, const char *path,
+                              request_client *go);
+/* Calls `go` with the client of the request, as clave__request_client, when that has found what a
+ * create of `path` needs. */
+void clave__request_client_to_create(struct web_exchange *x, const char *path, request_client *go);
 
 /* ==== sessions.c ============================================================================== */
 

@@ -375,7 +375,7 @@ static void claim_request_look(struct session_request *k, session_step *begin)
         begin(k);
         return;
     }
-    clave__web_check_parents(x, k->s->client, WEB_LOCK, o->terms.path, claim_request_look_at_limit);
+    clave__web_check_parents(x, k->s->client, o->terms.path, claim_request_look_at_limit);
     if (k->s)
         clave__http_session_flush(k->s);
 }
@@ -739,11 +739,6 @@ static void claim_post(struct session_request *k)
     claim_request_look(k, claim_begin);
 }
 
-static void session_claim_post(struct web_exchange *x)
-{
-    clave__session_request_informed(x, NULL, claim_post);
-}
-
 /* ---- GET -------------------------------------------------------------------------- */
 
 static void claim_tell_deed(struct session_request *k, const struct claim *c)
@@ -796,11 +791,6 @@ static void claim_get(struct session_request *k)
     } else {
         clave__web_must(x, WEB_LOCK, x->acts_on);
     }
-}
-
-static void session_claim_get(struct web_exchange *x)
-{
-    clave__session_request_informed(x, NULL, claim_get);
 }
 
 /* ---- PATCH ----------------------------------------------------------------------------------- */
@@ -893,11 +883,6 @@ static void claim_patch(struct session_request *k)
         clave__web_problem_err(x, err, "change what is said of", early.path);
 }
 
-static void session_claim_patch(struct web_exchange *x)
-{
-    clave__session_request_informed(x, NULL, claim_patch);
-}
-
 /* ---- alive ----------------------------------------------------------------------------------- */
 
 /* A sign of life from the work under a claim that has depend_ms. Nothing else is one: a renewal and
@@ -963,11 +948,6 @@ static void claim_alive(struct session_request *k)
         claim_settle_alive(k);
     else
         clave__session_request_prove(k, claim_settle_alive);
-}
-
-static void session_claim_alive(struct web_exchange *x)
-{
-    clave__session_request_informed(x, NULL, claim_alive);
 }
 
 /* ---- DELETE ---------------------------------------------------------------------------------- */
@@ -1109,11 +1089,6 @@ static void claim_delete(struct session_request *k)
         clave__session_request_settle(k, LEAVING_SETTLES, claim_delete_known);
     else
         claim_delete_known(k);
-}
-
-static void session_claim_delete(struct web_exchange *x)
-{
-    clave__session_request_informed(x, NULL, claim_delete);
 }
 
 /* ==== /v1/hold ================================================================================ */
@@ -1352,7 +1327,8 @@ void clave__web_post_hold(struct web_exchange *x)
 
 /* ==== claims of either kind =================================================================== */
 
-static void any_claim_handle(struct web_exchange *x, web_handler *of_owner, web_handler *of_session)
+static void any_claim_handle(struct web_exchange *x, web_handler *of_owner,
+                             session_step *of_session)
 {
     bool is_slot =
         x->params[0] ? strncmp(x->params[0], SLOT_CLAIM_ID, sizeof SLOT_CLAIM_ID - 1) == 0 : false;
@@ -1361,27 +1337,27 @@ static void any_claim_handle(struct web_exchange *x, web_handler *of_owner, web_
     else if (clave__web_query(x, "token"))
         clave__web_bad_request(x, "\"token\" is for claims of kind \"slot\"");
     else
-        of_session(x);
+        clave__session_request_informed(x, NULL, of_session);
 }
 
 void clave__web_post_claim(struct web_exchange *x)
 {
-    any_claim_handle(x, clave__web_post_slot_claim, session_claim_post);
+    any_claim_handle(x, clave__web_post_slot_claim, claim_post);
 }
 
 void clave__web_get_claim(struct web_exchange *x)
 {
-    any_claim_handle(x, clave__web_get_slot_claim, session_claim_get);
+    any_claim_handle(x, clave__web_get_slot_claim, claim_get);
 }
 
 void clave__web_patch_claim(struct web_exchange *x)
 {
-    any_claim_handle(x, clave__web_patch_slot_claim, session_claim_patch);
+    any_claim_handle(x, clave__web_patch_slot_claim, claim_patch);
 }
 
 void clave__web_delete_claim(struct web_exchange *x)
 {
-    any_claim_handle(x, clave__web_delete_slot_claim, session_claim_delete);
+    any_claim_handle(x, clave__web_delete_slot_claim, claim_delete);
 }
 
 static void slot_claim_alive(struct web_exchange *x)
@@ -1391,5 +1367,5 @@ static void slot_claim_alive(struct web_exchange *x)
 
 void clave__web_claim_alive(struct web_exchange *x)
 {
-    any_claim_handle(x, slot_claim_alive, session_claim_alive);
+    any_claim_handle(x, slot_claim_alive, claim_alive);
 }

@@ -118,11 +118,6 @@ static void counter_begin(struct web_exchange *x, clave_async_client *c)
         clave__request_client_refused(x, c, err, r->verb, x->params[0]);
 }
 
-static void counter_begin_change(struct web_exchange *x, clave_async_client *c)
-{
-    clave__web_check_parents(x, c, WEB_WRITE, x->params[0], counter_begin);
-}
-
 /* NULL: it has answered. */
 static struct counter_request *counter_request_new(struct web_exchange *x, const char *verb)
 {
@@ -172,5 +167,5 @@ void clave__web_post_counter(struct web_exchange *x)
     else if (!markers)
         clave__web_problem_err(x, CLAVE_ENOMEM, r->verb, x->params[0]);
     else if (clave__web_must(x, WEB_WRITE, markers)) /* beside it, where the marker is made */
-        clave__request_client(x, counter_begin_change);
+        clave__request_client_to_create(x, x->params[0], counter_begin);
 }

@@ -79,8 +79,7 @@ static int64_t leads_valid_ms(const struct leads *l)
         p->session ? clave__http_session_by_id(l->x->web->sessions, p->session->id) : NULL;
     if (!s || clave__http_session_is_shared(s))
         return 0;
-    for (struct list *at = s->parts.next; at != &s->parts; at = at->next) {
-        struct claim *c = clave__claim_of(LIST_ENTRY(at, struct session_part, link));
+    for (struct claim *c = NULL; (c = clave__claim_after(s, c));) {
         if (c->part.token != p->token)
             continue;
         int64_t ms = clave__claim_valid_ms(c, l->x->arrived), told = c->told_until - l->x->arrived;

@@ -311,8 +311,7 @@ static void on_value_published(clave_async_client *c, const clave_result *res, v
 
 static struct claim *value_claim(struct http_session *s, const char *path)
 {
-    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
-        struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+    for (struct claim *c = NULL; (c = clave__claim_after(s, c));) {
         if (c->state == CLAIM_HELD && c->kind->publish && strcmp(c->path, path) == 0)
             return c;
     }

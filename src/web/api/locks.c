@@ -354,6 +354,62 @@ bool clave__observe_may_see(const struct web_exchange *x, const char *path)
     return clave__web_may(x, WEB_READ, path ? path : "/");
 }
 
+/* A list by path, in pieces. */
+struct copy_list {
+    struct web_exchange *x;
+    struct observe *o;
+    struct list_request request;
+    bool begun;
+    size_t written;
+    struct buf at; /* the path looked at last, with its NUL; "": none */
+    bool at_leases;
+};
+
+static void copy_list_end(void *arg)
+{
+    struct copy_list *l = arg;
+    clave__buf_fini(&l->at);
+}
+
+static void copy_list_begin(struct copy_list *l, struct json *j, const char *name)
+{
+    if (!l->begun) {
+        clave__json_open(j, NULL, '{');
+        clave__json_open(j, name, '[');
+    }
+    l->begun = true;
+}
+
+static clave_err copy_list_remember(struct copy_list *l, const char *path, bool leases)
+{
+    l->at_leases = leases;
+    return clave__buf_set_text(&l->at, path);
+}
+
+static bool copy_list_takes(const struct copy_list *l, const char *path)
+{
+    return clave__observe_is_below(path, l->request.prefix) && clave__observe_may_see(l->x, path);
+}
+
+/* `o` NULL: the request waits for the copy, or is answered. */
+static void copy_list_answer(struct web_exchange *x, struct observe *o, pieces_next *piece)
+{
+    struct list_request request;
+    struct copy_list *l =
+        o && list_request_read(x, &request) ? clave__web_must_alloc(x, sizeof *l) : NULL;
+    clave_err err = CLAVE_OK;
+    if (!l)
+        return;
+    *l = (struct copy_list){.x = x, .o = o, .request = request};
+    clave__buf_init(&l->at, &x->web->mem, SIZE_MAX);
+    if (request.after && *request.after)
+        err = copy_list_remember(l, request.after, true);
+    if (err == CLAVE_OK)
+        clave__web_answer_pieces(x, piece, copy_list_end, l);
+    else
+        clave__web_problem_err(x, err, "list", request.prefix);
+}
+
 /* ==== /v1/locks =============================================================================== */
 
 enum {
@@ -364,25 +420,9 @@ enum {
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-struct lock_list {
-    struct web_exchange *x;
-    struct observe *o;
-    struct list_request request;
-    bool begun;
-    size_t written;
-    struct buf at; /* the path of the lock looked at last, with its NUL */
-    bool at_leases;
-};
-
-static void lock_list_end(void *arg)
-{
-    struct lock_list *l = arg;
-    clave__buf_fini(&l->at);
-}
-
 /* Paths that begin with the prefix are together, in the order of paths, but not all of them are
  * below it: "/a-b" is between "/a" and "/a/b". NULL: that was the last one. */
-static struct lock_queue *lock_list_next(const struct lock_list *l)
+static struct lock_queue *lock_list_next(const struct copy_list *l)
 {
     const struct lock_model *m = &l->o->model;
     const char *prefix = l->request.prefix, *at = clave__buf_text(&l->at);
@@ -392,15 +432,9 @@ static struct lock_queue *lock_list_next(const struct lock_list *l)
     return q && strncmp(q->path, prefix, strlen(prefix)) == 0 ? q : NULL;
 }
 
-static clave_err lock_list_remember(struct lock_list *l, const char *path, bool leases)
-{
-    l->at_leases = leases;
-    return clave__buf_set_text(&l->at, path);
-}
-
 /* Two locks with the same path (a semaphore, and a queue directly at its path) are kept on one
  * page, because `next` is a path. */
-static bool lock_list_is_full(const struct lock_list *l, const struct lock_queue *q)
+static bool lock_list_is_full(const struct copy_list *l, const struct lock_queue *q)
 {
     return l->written >= l->request.limit && strcmp(q->path, clave__buf_text(&l->at)) != 0;
 }
@@ -412,14 +446,10 @@ static size_t lock_list_shown(size_t places)
 
 static clave_err lock_list_next_piece(void *arg, struct json *j, bool *done)
 {
-    struct lock_list *l = arg;
+    struct copy_list *l = arg;
     clave_err err = CLAVE_OK;
     size_t places = 0;
-    if (!l->begun) {
-        clave__json_open(j, NULL, '{');
-        clave__json_open(j, "locks", '[');
-        l->begun = true;
-    }
+    copy_list_begin(l, j, "locks");
     for (size_t i = 0; i < PIECE_LOCKS && places < PIECE_PLACES && err == CLAVE_OK; i++) {
         const struct lock_queue *q = lock_list_next(l);
         *done = !q || lock_list_is_full(l, q);
@@ -427,9 +457,8 @@ static clave_err lock_list_next_piece(void *arg, struct json *j, bool *done)
             list_request_close(l->x, &l->request, j, q ? clave__buf_text(&l->at) : NULL);
             return CLAVE_OK;
         }
-        err = lock_list_remember(l, q->path, q->leases);
-        if (!clave__observe_is_below(q->path, l->request.prefix) ||
-            !clave__observe_may_see(l->x, q->path))
+        err = copy_list_remember(l, q->path, q->leases);
+        if (!copy_list_takes(l, q->path))
             continue;
         clave__lock_json(j, NULL, q, clave__observe_now(l->o), MOST_PLACES);
         places += 1 + lock_list_shown(q->nholders) + lock_list_shown(clave__lock_nwaiters(q)) +
@@ -441,22 +470,7 @@ static clave_err lock_list_next_piece(void *arg, struct json *j, bool *done)
 
 void clave__web_get_locks(struct web_exchange *x)
 {
-    struct observe *o = clave__observe_for(x);
-    struct list_request request;
-    if (!o || !list_request_read(x, &request))
-        return;
-    struct lock_list *l = clave__web_must_alloc(x, sizeof *l);
-    clave_err err = CLAVE_OK;
-    if (!l)
-        return;
-    *l = (struct lock_list){.x = x, .o = o, .request = request};
-    clave__buf_init(&l->at, &x->web->mem, SIZE_MAX);
-    if (request.after && strcmp(request.after, request.prefix) >= 0)
-        err = lock_list_remember(l, request.after, true);
-    if (err == CLAVE_OK)
-        clave__web_answer_pieces(x, lock_list_next_piece, lock_list_end, l);
-    else
-        clave__web_problem_err(x, err, "list", request.prefix);
+    copy_list_answer(x, clave__observe_for(x), lock_list_next_piece);
 }
 
 /* ---- one lock -------------------------------------------------------------------------------- */
@@ -520,51 +534,26 @@ enum {
     ALL_CANDIDATES = 1000  /* of one */
 };
 
-struct election_list {
-    struct web_exchange *x;
-    struct observe *o;
-    struct list_request request;
-    bool begun;
-    size_t left;
-    struct buf at; /* the path looked at last, with its NUL */
-};
-
-static void election_list_end(void *arg)
-{
-    struct election_list *l = arg;
-    clave__buf_fini(&l->at);
-}
-
-static bool election_list_takes(const struct election_list *l, const struct election *e)
-{
-    return clave__observe_is_below(e->path, l->request.prefix) &&
-           clave__election_is_shown(e, &l->o->model) && clave__observe_may_see(l->x, e->path);
-}
-
 static clave_err election_list_piece(void *arg, struct json *j, bool *done)
 {
-    struct election_list *l = arg;
+    struct copy_list *l = arg;
     struct election_view view = {.locks = &l->o->model, .most_candidates = MOST_CANDIDATES};
     clave_err err = CLAVE_OK;
     size_t written = 0;
-    if (!l->begun) {
-        clave__json_open(j, NULL, '{');
-        clave__json_open(j, "elections", '[');
-        l->begun = true;
-    }
+    copy_list_begin(l, j, "elections");
     for (int i = 0; i < ELECTION_LOOKS && written < PIECE_ELECTIONS && err == CLAVE_OK; i++) {
         const char *at = clave__buf_text(&l->at);
         const struct election *e = clave__election_after(&l->o->elections, at);
-        *done = !e || l->left == 0;
+        *done = !e || l->written >= l->request.limit;
         if (*done) {
             list_request_close(l->x, &l->request, j, e ? at : NULL);
             return CLAVE_OK;
         }
-        err = clave__buf_set_text(&l->at, e->path);
-        if (!election_list_takes(l, e))
+        err = copy_list_remember(l, e->path, false);
+        if (!clave__election_is_shown(e, &l->o->model) || !copy_list_takes(l, e->path))
             continue;
         clave__election_json(j, NULL, e, &view);
-        l->left--;
+        l->written++;
         written++;
     }
     return err;
@@ -572,20 +561,7 @@ static clave_err election_list_piece(void *arg, struct json *j, bool *done)
 
 void clave__web_get_elections(struct web_exchange *x)
 {
-    struct observe *o = observe_with_past(x);
-    struct list_request request;
-    if (!o || !list_request_read(x, &request))
-        return;
-    struct election_list *l = clave__web_must_alloc(x, sizeof *l);
-    if (!l)
-        return;
-    *l = (struct election_list){.x = x, .o = o, .request = request, .left = request.limit};
-    clave__buf_init(&l->at, &x->web->mem, SIZE_MAX);
-    clave_err err = clave__buf_set_text(&l->at, request.after ? request.after : "");
-    if (err == CLAVE_OK)
-        clave__web_answer_pieces(x, election_list_piece, election_list_end, l);
-    else
-        clave__web_problem_err(x, err, "list", request.prefix);
+    copy_list_answer(x, observe_with_past(x), election_list_piece);
 }
 
 void clave__web_get_election(struct web_exchange *x)

@@ -397,12 +397,6 @@ static void own_node_create(struct web_exchange *x, clave_async_client *c)
     clave__request_client_sent(x, c, err, "join", r->node.path);
 }
 
-static void own_node_begin(struct web_exchange *x, clave_async_client *c)
-{
-    const struct own_node_request *r = x->state;
-    clave__web_check_parents(x, c, WEB_WRITE, r->node.path, own_node_create);
-}
-
 static void own_node_leave(struct session_request *k)
 {
     own_node_look(k->x, k->s->client);
@@ -431,8 +425,10 @@ static void own_node_request(struct web_exchange *x, const struct own_node *n, b
     else if (clave__lock_is_place(n->path))
         clave__web_bad_request(x, "%s has the name of a place in a queue: take another id",
                                n->path);
+    else if (removes)
+        clave__request_client(x, own_node_begin_leave);
     else
-        clave__request_client(x, removes ? own_node_begin_leave : own_node_begin);
+        clave__request_client_to_create(x, n->path, own_node_create);
 }
 
 bool clave__own_node_read_replace(struct web_exchange *x, struct own_node *n)

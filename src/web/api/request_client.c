@@ -74,8 +74,7 @@ void clave__session_request_prove(struct session_request *k, session_step *next)
  * is none. */
 static struct claim *session_request_stale(const struct http_session *s)
 {
-    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
-        struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+    for (struct claim *c = NULL; (c = clave__claim_after(s, c));) {
         if (!clave__claim_is_fresh(c))
             return c;
     }
@@ -296,22 +295,14 @@ void clave__request_client_sent(struct web_exchange *x, clave_async_client *c, c
 
 /* ==== missing parents ========================================================================= */
 
-struct parents {
-    struct web_exchange *x;
-    enum web_role role;
-    char *path; /* the nearest one that the sender may not create; if it exists, so do those above
-                   it */
-    request_client *go;
-};
-
-/* Cuts the path to the nearest ancestor on which the sender lacks the role. false: only the root is
- * left. */
-static bool parents_access_cut(const struct web_exchange *x, enum web_role role, char *path)
+/* Cuts the path to the nearest ancestor on which the sender lacks the role: if that exists, so do
+ * those above it. false: only the root is left. */
+static bool parents_access_cut(const struct web_exchange *x, char *path)
 {
     size_t n = clave__path_parent_len(path, strlen(path));
     for (; n > 1; n = clave__path_parent_len(path, n)) {
         path[n] = '\0';
-        if (!clave__web_may(x, role, path))
+        if (!clave__web_may(x, x->route->role, path))
             return true;
     }
     return false;
@@ -319,48 +310,50 @@ static bool parents_access_cut(const struct web_exchange *x, enum web_role role,
 
 static void on_parents_stat(clave_async_client *c, const clave_result *res, void *arg)
 {
-    struct parents *p = arg;
-    struct web_exchange *x = p->x;
+    struct web_exchange *x = arg;
     if (!clave__web_expected(x))
         return;
+    const char *above = x->creates.above;
+    clave_err_class class_ = clave_err_classify(res->err);
     x->looking = res->err != CLAVE_OK;
     if (res->err == CLAVE_OK)
-        p->go(x, c);
+        x->creates.go(x, c);
     else if (res->err == CLAVE_ENONODE)
-        clave__web_refuse(x, 403, CLAVE_ENOAUTH, p->path,
+        clave__web_refuse(x, 403, CLAVE_ENOAUTH, above,
                           "%s would have to be created, and the role \"%s\" is needed there: see "
                           "/v1/whoami",
-                          p->path, clave__web_role_name(p->role));
+                          above, clave__web_role_name(x->route->role));
     else
-        clave__web_problem_as(
-            x, clave_err_classify(res->err) == CLAVE_CLASS_FINAL ? 403 : 503,
-            clave_err_classify(res->err) == CLAVE_CLASS_UNKNOWN ? CLAVE_EUNREACHABLE : res->err,
-            "look at", p->path);
+        clave__web_problem_as(x, class_ == CLAVE_CLASS_FINAL ? 403 : 503,
+                              class_ == CLAVE_CLASS_UNKNOWN ? CLAVE_EUNREACHABLE : res->err,
+                              "look at", above);
 }
 
-static void parents_look(struct web_exchange *x, clave_async_client *c, enum web_role role,
-                         const char *path, request_client *go)
+static void parents_look(struct web_exchange *x, clave_async_client *c)
 {
-    struct parents *p = clave__web_alloc(x, sizeof *p);
-    char *above = clave__web_strndup(x, path, strlen(path));
-    clave_err err = p && above ? CLAVE_OK : CLAVE_ENOMEM;
-    if (err == CLAVE_OK && !parents_access_cut(x, role, above)) {
-        go(x, c);
+    bool may = clave__web_may(x, x->route->role, "/");
+    char *above = may ? NULL : clave__web_strndup(x, x->creates.path, strlen(x->creates.path));
+    if (may || (above && !parents_access_cut(x, above))) {
+        x->creates.go(x, c);
         return;
     }
-    if (err == CLAVE_OK) {
-        *p = (struct parents){.x = x, .role = role, .path = above, .go = go};
-        err = clave_async_exists(c, above, NULL, on_parents_stat, p);
-        x->looking = true;
-    }
-    clave__request_client_sent(x, c, err, "look at", path);
+    clave_err err = above ? clave_async_exists(c, above, NULL, on_parents_stat, x) : CLAVE_ENOMEM;
+    x->creates.above = above;
+    x->looking |= above != NULL;
+    clave__request_client_sent(x, c, err, "look at", x->creates.path);
 }
 
-void clave__web_check_parents(struct web_exchange *x, clave_async_client *c, enum web_role role,
-                              const char *path, request_client *go)
+void clave__web_check_parents(struct web_exchange *x, clave_async_client *c, const char *path,
+                              request_client *go)
 {
-    if (clave__web_may(x, role, "/"))
-        go(x, c);
-    else
-        parents_look(x, c, role, path, go);
+    x->creates.path = path;
+    x->creates.go = go;
+    parents_look(x, c);
+}
+
+void clave__request_client_to_create(struct web_exchange *x, const char *path, request_client *go)
+{
+    x->creates.path = path;
+    x->creates.go = go;
+    clave__request_client(x, parents_look);
 }

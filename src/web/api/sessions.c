@@ -169,8 +169,7 @@ void clave__web_post_session(struct web_exchange *x)
 /* A renewal keeps only those claims alive that its sender may lock. */
 static void session_admit_claims(const struct web_exchange *x, struct http_session *s)
 {
-    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
-        struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+    for (struct claim *c = NULL; (c = clave__claim_after(s, c));) {
         if (clave__web_may(x, WEB_LOCK, c->path))
             (void)clave__web_admit_claim(
                 x, c); /* if there is no memory, the claim keeps its previous sender */
@@ -182,8 +181,7 @@ static void session_admit_claims(const struct web_exchange *x, struct http_sessi
 static void session_put_claims(struct web_exchange *x, struct http_session *s, bool proven)
 {
     clave__json_open(&x->json, "claims", '[');
-    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
-        struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+    for (struct claim *c = NULL; (c = clave__claim_after(s, c));) {
         struct claim *newest = clave__claim_is_over(c) ? clave__claim_find(s, c->place.uuid) : NULL;
         if (!newest || newest == c)
             clave__web_put_claim(x, c, proven);
@@ -299,8 +297,8 @@ static void session_on_news(struct claim_poll *p)
 
 static bool session_waits(const struct http_session *s)
 {
-    for (struct list *l = s->parts.next; l != &s->parts; l = l->next)
-        if (clave__claim_of(LIST_ENTRY(l, struct session_part, link))->state < CLAIM_HELD)
+    for (struct claim *c = NULL; (c = clave__claim_after(s, c));)
+        if (c->state < CLAIM_HELD)
             return true;
     return false;
 }

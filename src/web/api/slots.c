@@ -191,24 +191,28 @@ static clave_err slot_request_open(struct slot_request *r, const char *what)
     return clave_async_slots_new(&r->slots, r->x->web->own, r->path, &o);
 }
 
-/* Its call was made, with this result; false: it was not. */
-static bool slot_request_begun(struct slot_request *r, clave_err err)
+static void fleetlock_answer(struct slot_request *r, clave_err err);
+
+/* A machine asks again before it gives up. */
+enum { FLEETLOCK_PATIENCE_MS = 5000 };
+
+/* Its call was made, or could not be made, and it is answered. */
+static void slot_request_sent(struct slot_request *r, clave_async_client *c, clave_err err)
 {
     struct web_exchange *x = r->x;
     assert(x->state == r && !x->owner);
-    if (err != CLAVE_OK) {
-        slot_request_close(r);
-        return false;
+    if (err == CLAVE_OK) {
+        clave__web_expect(x);
+        clave__web_own(x, &slot_request_owner, r);
+        if (x->is_fleetlock)
+            clave__web_timer_set(x->web, &x->timer, x->web->now + FLEETLOCK_PATIENCE_MS);
+        return;
     }
-    clave__web_expect(x);
-    clave__web_own(x, &slot_request_owner, r);
-    return true;
-}
-
-static void slot_request_sent(struct slot_request *r, clave_async_client *c, clave_err err)
-{
-    if (!slot_request_begun(r, err))
-        clave__request_client_refused(r->x, c, err, r->what, r->path);
+    slot_request_close(r);
+    if (x->is_fleetlock)
+        fleetlock_answer(r, err);
+    else
+        clave__request_client_refused(x, c, err, r->what, r->path);
 }
 
 /* Its call has ended. Returns false if nobody waits for the answer any more. */
@@ -376,11 +380,6 @@ static void slots_set_limit(struct web_exchange *x, clave_async_client *c)
     slot_request_sent(r, c, err);
 }
 
-static void slots_look_above(struct web_exchange *x, clave_async_client *c)
-{
-    clave__web_check_parents(x, c, WEB_WRITE, x->params[0], slots_set_limit);
-}
-
 void clave__web_put_slots_limit(struct web_exchange *x)
 {
     int64_t limit = -1;
@@ -392,7 +391,7 @@ void clave__web_put_slots_limit(struct web_exchange *x)
     x->deed.what = clave__web_sprintf(x, "slot limit=%" PRId64, limit);
     r->limit = (uint32_t)limit;
     if (limit >= 0)
-        clave__request_client(x, slots_look_above);
+        clave__request_client_to_create(x, r->path, slots_set_limit);
     else
         clave__web_bad_request(x, "\"limit\" is missing: how many owners there may be");
 }
@@ -826,14 +825,17 @@ static void on_slot_tried(clave_async_slots *s, clave_err err, const clave_slot 
     (void)s;
     if (!slot_request_over(r))
         return;
-    if (err == CLAVE_OK)
+    if (r->x->is_fleetlock)
+        fleetlock_answer(r, err);
+    else if (err == CLAVE_OK)
         slot_answer_owned(r, slot, taken);
     else
         slot_answer_refused(r, err, &r->room);
 }
 
-static void slot_try(struct slot_request *r, clave_async_client *c)
+static void slot_try(struct web_exchange *x, clave_async_client *c)
 {
+    struct slot_request *r = x->state;
     clave_err err = slot_request_open(r, "take a slot of");
     if (err == CLAVE_OK)
         err = clave_async_slots_take(r->slots, THE_TAKE, &r->as, CLAVE_TRY, on_slot_tried, r);
@@ -847,7 +849,7 @@ static void slot_begin(struct web_exchange *x, clave_async_client *c)
     clave_err err = CLAVE_OK;
     clave__web_timer_clear(x->web, &x->timer); /* what has waited for answers has them */
     if (!place && clave__web_prefer_wait(x) == 0) {
-        slot_try(r, c);
+        slot_try(x, c);
         return;
     }
     if (!place && !clave__web_may_keep_waiting(x))
@@ -858,12 +860,6 @@ static void slot_begin(struct web_exchange *x, clave_async_client *c)
         slot_wait_poll(place, r);
     else
         clave__request_client_refused(x, c, err, "take a slot of", r->path);
-}
-
-static void slot_look_above(struct web_exchange *x, clave_async_client *c)
-{
-    const struct slot_request *r = x->state;
-    clave__web_check_parents(x, c, WEB_LOCK, r->path, slot_begin);
 }
 
 static const char *slot_head_fault(const struct web_exchange *x)
@@ -933,7 +929,7 @@ void clave__web_post_slot_claim(struct web_exchange *x)
     if (place)
         slot_wait_touch(place); /* a request that is refused below is a sign of life, too */
     if (slot_call_may_wait(x))
-        clave__request_client(x, slot_look_above);
+        clave__request_client_to_create(x, r->path, slot_begin);
 }
 
 /* ---- the claim of an id ---------------------------------------------------------------------- */
@@ -1021,6 +1017,10 @@ static void on_slot_given(clave_async_slots *s, clave_err err, const clave_slot 
     (void)s;
     if (!slot_request_over(r))
         return;
+    if (x->is_fleetlock) { /* a give of a slot that the machine does not own succeeds as well */
+        fleetlock_answer(r, err);
+        return;
+    }
     if (err != CLAVE_OK) {
         clave__web_problem_err(x, err, r->what, r->path);
         return;
@@ -1061,8 +1061,8 @@ void clave__web_delete_slot_claim(struct web_exchange *x)
 
 /* ==== FleetLock =============================================================================== */
 
-/* A machine asks again before it gives up. MOST_GROUP: a node's name. */
-enum { PATIENCE_MS = 5000, FLEETLOCK_BODY = 4096, MOST_GROUP = 128, MOST_GROUPS = 100 };
+/* MOST_GROUP: a node's name. */
+enum { FLEETLOCK_BODY = 4096, MOST_GROUP = 128, MOST_GROUPS = 100 };
 
 /* ---- what is asked --------------------------------------------------------------------------- */
 
@@ -1126,145 +1126,87 @@ static struct slot_request *fleetlock_read(struct web_exchange *x)
 /* ---- what is answered ------------------------------------------------------------------------ */
 
 /* The protocol has 4xx for the machine's own faults, and 409 for "not now". */
-static void fleetlock_refuse(struct web_exchange *x, clave_err err, const char *what)
-{
-    const struct slot_request *r = x->state;
-    unsigned status = clave__web_status(x, err);
-    const char *text = err == CLAVE_EBUSY ? slot_room_text(x, r->path, &r->room) : NULL;
-    if (text)
-        clave__web_refuse(x, 409, CLAVE_EBUSY, r->path, "%s", text);
-    else
-        clave__web_problem_as(x, status >= 500 ? status : 500, err, what, r->path);
-}
-
 static void fleetlock_answer(struct slot_request *r, clave_err err)
 {
-    if (!slot_request_over(r))
-        return;
+    struct web_exchange *x = r->x;
+    unsigned status = clave__web_status(x, err);
+    const char *text = err == CLAVE_EBUSY ? slot_room_text(x, r->path, &r->room) : NULL;
     if (err == CLAVE_OK)
-        clave__web_answer_empty(r->x, 200);
+        clave__web_answer_empty(x, 200);
+    else if (text)
+        clave__web_refuse(x, 409, CLAVE_EBUSY, r->path, "%s", text);
     else
-        fleetlock_refuse(r->x, err, r->what);
-}
-
-static void fleetlock_on_taken(clave_async_slots *s, clave_err err, const clave_slot *slot,
-                               bool taken, void *arg)
-{
-    (void)s;
-    (void)slot;
-    (void)taken;
-    fleetlock_answer(arg, err);
-}
-
-/* A give of a slot that the machine does not own succeeds as well. */
-static void fleetlock_on_given(clave_async_slots *s, clave_err err, const clave_slot *slot,
-                               void *arg)
-{
-    (void)s;
-    (void)slot;
-    fleetlock_answer(arg, err);
-}
-
-/* ---- the requests ---------------------------------------------------------------------------- */
-
-static void fleetlock_sent(struct web_exchange *x, clave_err err)
-{
-    struct slot_request *r = x->state;
-    if (slot_request_begun(r, err))
-        clave__web_timer_set(x->web, &x->timer, x->web->now + PATIENCE_MS);
-    else
-        fleetlock_refuse(x, err, r->what);
-}
-
-static void fleetlock_take(struct web_exchange *x, clave_async_client *c)
-{
-    struct slot_request *r = x->state;
-    (void)c;
-    clave_err err = slot_request_open(r, "take a slot of");
-    if (err == CLAVE_OK)
-        err = clave_async_slots_take(r->slots, 1, &r->as, CLAVE_TRY, fleetlock_on_taken, r);
-    fleetlock_sent(x, err);
-}
-
-static void fleetlock_look_above(struct web_exchange *x, clave_async_client *c)
-{
-    const struct slot_request *r = x->state;
-    clave__web_check_parents(x, c, WEB_LOCK, r->path, fleetlock_take);
+        clave__web_problem_as(x, status >= 500 ? status : 500, err, r->what, r->path);
 }
 
 /* ---- the bound of groups: a sender that is known by its address alone could name any number -- */
 
-static void fleetlock_looks(struct web_exchange *x, clave_err err)
+static void fleetlock_looks(struct slot_request *r, clave_err err)
 {
+    struct web_exchange *x = r->x;
     x->looking = true;
     if (err == CLAVE_OK) {
-        clave__web_timer_set(x->web, &x->timer, x->web->now + PATIENCE_MS);
+        clave__web_timer_set(x->web, &x->timer, x->web->now + FLEETLOCK_PATIENCE_MS);
         clave__web_expect(x);
     } else {
-        fleetlock_refuse(x, err, "look at");
+        fleetlock_answer(r, err);
     }
 }
 
 static void fleetlock_on_groups(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct web_exchange *x = arg;
-    const struct slot_request *r = x->state;
+    struct slot_request *r = x->state;
     if (!clave__web_expected(x))
         return;
     x->looking = false;
-    if (res->err == CLAVE_OK && res->stat->num_children >= MOST_GROUPS)
+    if (res->err == CLAVE_OK && res->stat->num_children >= MOST_GROUPS) {
         clave__web_refuse(x, 403, CLAVE_EQUOTA, r->path,
                           "there are %d groups, and a machine without a token makes no more: "
                           "make %s with PUT /v1/slots%s, or give the machine a token",
                           (int)res->stat->num_children, r->path, r->path);
-    else if (res->err == CLAVE_OK || res->err == CLAVE_ENONODE)
-        fleetlock_look_above(x, c);
-    else
-        fleetlock_refuse(x, res->err, "look at the groups beside");
+    } else if (res->err == CLAVE_OK || res->err == CLAVE_ENONODE) {
+        clave__web_check_parents(x, c, r->path, slot_try);
+    } else {
+        r->what = "look at the groups beside";
+        fleetlock_answer(r, res->err);
+    }
 }
 
 static void fleetlock_on_group(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct web_exchange *x = arg;
+    struct slot_request *r = x->state;
     if (!clave__web_expected(x))
         return;
     x->looking = false;
     if (res->err == CLAVE_OK)
-        fleetlock_take(x, c);
+        slot_try(x, c);
     else if (res->err == CLAVE_ENONODE)
         fleetlock_looks(
-            x, clave_async_exists(c, x->web->o.access->fleetlock, NULL, fleetlock_on_groups, x));
+            r, clave_async_exists(c, x->web->o.access->fleetlock, NULL, fleetlock_on_groups, x));
     else
-        fleetlock_refuse(x, res->err, "look at");
+        fleetlock_answer(r, res->err);
 }
 
 static void fleetlock_look_at_group(struct web_exchange *x, clave_async_client *c)
 {
-    const struct slot_request *r = x->state;
-    if (x->who.is_known)
-        fleetlock_look_above(x, c);
-    else
-        fleetlock_looks(x, clave_async_exists(c, r->path, NULL, fleetlock_on_group, x));
-}
-
-static void fleetlock_give(struct web_exchange *x, clave_async_client *c)
-{
     struct slot_request *r = x->state;
-    (void)c;
-    clave_err err = slot_request_open(r, "give back the slot of");
-    if (err == CLAVE_OK)
-        err = clave_async_slots_give(r->slots, r->as.id, 0, CLAVE_NEVER, fleetlock_on_given, r);
-    fleetlock_sent(x, err);
+    r->what = "look at";
+    fleetlock_looks(r, clave_async_exists(c, r->path, NULL, fleetlock_on_group, x));
 }
 
 void clave__web_fleetlock_take(struct web_exchange *x)
 {
-    if (fleetlock_read(x))
+    const struct slot_request *r = fleetlock_read(x);
+    if (r && x->who.is_known)
+        clave__request_client_to_create(x, r->path, slot_try);
+    else if (r)
         clave__request_client(x, fleetlock_look_at_group);
 }
 
 void clave__web_fleetlock_give(struct web_exchange *x)
 {
     if (fleetlock_read(x))
-        clave__request_client(x, fleetlock_give);
+        clave__request_client(x, slot_give);
 }

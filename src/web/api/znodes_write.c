@@ -625,13 +625,13 @@ static void znode_write_begin(struct web_exchange *x, clave_async_client *c)
     clave__request_client_sent(x, c, err, w->verb, w->op.path);
 }
 
-static void znode_write_go(struct web_exchange *x, clave_async_client *c)
+static void znode_write_go(struct web_exchange *x)
 {
     const struct znode_write *w = x->state;
     if (w->create.flags & CLAVE_CREATE_PARENTS)
-        clave__web_check_parents(x, c, WEB_WRITE, w->op.path, znode_write_begin);
+        clave__request_client_to_create(x, w->op.path, znode_write_begin);
     else
-        znode_write_begin(x, c);
+        clave__request_client(x, znode_write_begin);
 }
 
 /* Reads what PUT, POST and DELETE have in common. NULL: it has answered. */
@@ -683,7 +683,7 @@ void clave__web_put_znode(struct web_exchange *x)
     }
     if (clave__web_query(x, "acl") && !znode_read_acl(x, w))
         return;
-    clave__request_client(x, znode_write_go);
+    znode_write_go(x);
 }
 
 /* ---- POST ----------------------------------------------------------------------------------- */
@@ -726,7 +726,7 @@ void clave__web_post_znode(struct web_exchange *x)
     if (fault)
         clave__web_bad_request(x, "%s", fault);
     else if (node_must_create(x, w->op.mode, w->op.path))
-        clave__request_client(x, znode_write_go);
+        znode_write_go(x);
 }
 
 /* ---- DELETE --------------------------------------------------------------------------------- */
@@ -747,7 +747,7 @@ void clave__web_delete_znode(struct web_exchange *x)
     if (w->condition.must_not_exist)
         clave__web_bad_request(x, "DELETE knows If-Match only");
     else
-        clave__request_client(x, znode_write_go);
+        znode_write_go(x);
 }
 
 /* ==== /v1/multi =============================================================================== */

@@ -121,6 +121,11 @@ struct web_exchange {
     void *owned;                        /* the owner's own */
     void *state;                        /* the handler's own */
     struct timer timer;                 /* gives up what waits for callbacks */
+    struct {
+        const char *path; /* what is to be created */
+        char *above;      /* the nearest node above it that the sender may not create */
+        void (*go)(struct web_exchange *x, clave_async_client *c);
+    } creates; /* of request_client.c */
     /* Of sender.h. */
     struct sender *sender; /* NULL: it has not been needed */
     size_t bytes;          /* that count as the sender's */

@@ -237,8 +237,7 @@ void clave__claims_await(struct http_session *s, struct claim_poll *p, int64_t u
 uint64_t clave__claims_tag(const struct http_session *s)
 {
     uint64_t tag = 0;
-    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
-        const struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+    for (struct claim *c = NULL; (c = clave__claim_after(s, c));) {
         struct siphash_key k = {(uint64_t)s->id, c->state == CLAIM_HELD};
         if (c->state <= CLAIM_HELD)
             tag ^= clave__siphash(k, c->place.uuid, CLAVE_UUID_TEXT);

@@ -221,6 +221,13 @@ static inline struct claim *clave__claim_of(struct session_part *p)
     return LIST_ENTRY(p, struct claim, part);
 }
 
+/* The claim of the session after `c`, the oldest first; NULL: the first, or there is none. */
+static inline struct claim *clave__claim_after(const struct http_session *s, const struct claim *c)
+{
+    struct list *l = c ? c->part.link.next : s->parts.next;
+    return l == &s->parts ? NULL : clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+}
+
 /* For how long the client may rely on it, told to a request that arrived then; 0 when it is not
  * HELD, or nothing is certain. */
 int64_t clave__claim_valid_ms(const struct claim *c, int64_t arrived);

@@ -168,8 +168,7 @@ static bool claim_is_open(struct session_part *p)
 struct claim *clave__claim_find(const struct http_session *s, const char *id)
 {
     struct claim *found = NULL;
-    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
-        struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+    for (struct claim *c = NULL; (c = clave__claim_after(s, c));) {
         bool tried =
             clave__claim_is_over(c) &&
             (c->why == CLAVE_EBUSY || c->why == CLAVE_ECONNLOSS || c->why == CLAVE_ENODEEXISTS);
@@ -181,8 +180,7 @@ struct claim *clave__claim_find(const struct http_session *s, const char *id)
 
 struct claim *clave__claim_on_path(const struct http_session *s, const char *path, const char *id)
 {
-    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
-        struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+    for (struct claim *c = NULL; (c = clave__claim_after(s, c));) {
         if (!clave__claim_is_over(c) && strcmp(c->path, path) == 0 &&
             clave__claim_is_same_owner(c->place.uuid, id))
             return c;
@@ -192,8 +190,7 @@ struct claim *clave__claim_on_path(const struct http_session *s, const char *pat
 
 bool clave__claim_is_being_left(const struct http_session *s, const char *path, const char *id)
 {
-    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
-        const struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+    for (struct claim *c = NULL; (c = clave__claim_after(s, c));) {
         bool is_same = id && strcmp(c->place.uuid, id) == 0;
         bool leaves = c->state == CLAIM_SOUGHT && c->why != CLAVE_ENODEEXISTS; /* has made none */
         if (leaves && strcmp(c->path, path) == 0 &&
@@ -206,8 +203,7 @@ bool clave__claim_is_being_left(const struct http_session *s, const char *path, 
 
 bool clave__claim_is_sought(const struct http_session *s, const char *id)
 {
-    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
-        const struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+    for (struct claim *c = NULL; (c = clave__claim_after(s, c));) {
         if (c->state == CLAIM_SOUGHT && c->why == CLAVE_ECONNLOSS && strcmp(c->place.uuid, id) == 0)
             return true;
     }
@@ -717,8 +713,7 @@ static bool claims_look_at_note(struct http_session *s, const clave_result *res,
         return false;
     char id[CLAVE_UUID_TEXT + 1];
     snprintf(id, sizeof id, "%s", path + (terms ? nterms : nhold));
-    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
-        struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+    for (struct claim *c = NULL; (c = clave__claim_after(s, c));) {
         bool of_it = c->state != CLAIM_OVER && strcmp(c->place.uuid, id) == 0;
         known |= of_it;
         c->noted |= of_it && terms;
@@ -731,8 +726,7 @@ static bool claims_look_at_note(struct http_session *s, const clave_result *res,
 /* On a new connection: what gates know of a claim beside its place. */
 static void claims_learn(struct http_session *s, bool listed)
 {
-    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
-        struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+    for (struct claim *c = NULL; (c = clave__claim_after(s, c));) {
         if (listed && !c->noted && c->state <= CLAIM_HELD)
             (void)claim_note_terms(c); /* without memory, the next listing shows it */
         clave__claim_on_connection(c);
@@ -748,8 +742,7 @@ void clave__claims_look(struct http_session *s, const clave_result *res)
         claims_learn(s, false);
         return;
     }
-    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
-        struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+    for (struct claim *c = NULL; (c = clave__claim_after(s, c));) {
         c->there = c->leased = c->noted = false;
     }
     for (size_t i = 0; i < res->nnames; i++) {
