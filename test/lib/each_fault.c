@@ -41,8 +41,7 @@ void each_loss(void (*run)(struct memnet *p, struct memnet_rule loss), size_t cl
         struct memnet_rule loss = loss_of(i / clients % LOSSES, ops[i / clients / LOSSES / skips]);
         loss.client = i % clients;
         loss.skip = (unsigned)(i / clients / LOSSES % skips);
-        struct memnet *p =
-            memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = timeout_ms});
+        struct memnet *p = memnet_of(clients, timeout_ms);
         run(p, loss);
         memnet_free(p);
     }

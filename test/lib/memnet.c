@@ -325,6 +325,11 @@ void memnet_free(struct memnet *p)
     free(p);
 }
 
+struct memnet *memnet_of(size_t clients, int32_t timeout_ms)
+{
+    return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = timeout_ms});
+}
+
 void memnet_freed(struct memnet **p)
 {
     memnet_free(*p);

@@ -89,6 +89,17 @@ struct memnet {
 
 /* All clients are started, and connected after memnet_settle. Never NULL. */
 struct memnet *memnet_new(const struct memnet_options *o);
+struct memnet *memnet_of(size_t clients, int32_t timeout_ms);
+/* A test (unit.h) with `p`, of so many clients. */
+#define TEST_NET(name, clients, timeout_ms) MEMNET_TEST(name, clients, timeout_ms, memnet_freed)
+#define MEMNET_TEST(name, clients, timeout_ms, close)                                              \
+    static void name##_in(struct memnet *p);                                                       \
+    TEST(name)                                                                                     \
+    {                                                                                              \
+        CLOSED_BY(close) struct memnet *p = memnet_of(clients, timeout_ms);                        \
+        name##_in(p);                                                                              \
+    }                                                                                              \
+    static void name##_in(struct memnet *p)
 /* Frees clients, then the server. */
 void memnet_free(struct memnet *p);
 void memnet_freed(struct memnet **p); /* for CLOSED_BY of unit.h */

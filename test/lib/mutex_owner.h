@@ -67,6 +67,9 @@ struct grant_facts owner_grant(const struct mutex_owner *s);
 void memnet_assert_no_leftovers(struct memnet *p);
 /* The same, then frees it: for CLOSED_BY of unit.h. */
 void memnet_left_clean(struct memnet **p);
+/* As TEST_NET, and nothing may be left at the end. */
+#define TEST_CLEAN_NET(name, clients, timeout_ms)                                                  \
+    MEMNET_TEST(name, clients, timeout_ms, memnet_left_clean)
 
 /* Children of `path` as this client sees them, at most `cap` names (may be NULL). */
 size_t memnet_list(struct memnet *p, size_t client, const char *path, char names[][96], size_t cap);

@@ -13,11 +13,6 @@ enum { TIMEOUT = 6000, CROWD = 4 };
 
 static const char node[] = "/app/leader";
 
-static struct memnet *world(size_t clients)
-{
-    return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = TIMEOUT});
-}
-
 static void enter_race(struct candidate *s, struct memnet *p, size_t client,
                        const clave_latch_options *o)
 {
@@ -41,9 +36,8 @@ static struct candidate *leader_of(struct candidate *s, size_t n)
 
 /* ---- who leads --------------------------------------------------------------------------- */
 
-TEST(who_creates_the_node_leads_and_the_others_watch_it)
+TEST_CLEAN_NET(who_creates_the_node_leads_and_the_others_watch_it, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     struct candidate s[2];
     char names[2][96];
     clave_latch_options o = {.size = sizeof o, .id = "host-a:80"};
@@ -66,7 +60,7 @@ TEST(who_creates_the_node_leads_and_the_others_watch_it)
 TEST(a_failover_costs_more_with_each_candidate)
 {
     for (size_t n = 3; n <= 24; n += 7) {
-        CLOSED_BY(memnet_left_clean) struct memnet *p = world(n);
+        CLOSED_BY(memnet_left_clean) struct memnet *p = memnet_of(n, TIMEOUT);
         struct candidate s[24];
         for (size_t i = 0; i < n; i++)
             enter_race(&s[i], p, i, NULL);
@@ -86,9 +80,8 @@ TEST(a_failover_costs_more_with_each_candidate)
     }
 }
 
-TEST(two_of_one_session_are_two)
+TEST_CLEAN_NET(two_of_one_session_are_two, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
     struct candidate s[2];
     enter_race(&s[0], p, 0, NULL);
     enter_race(&s[1], p, 0, NULL);
@@ -101,9 +94,8 @@ TEST(two_of_one_session_are_two)
 
 /* A leader that resigns is not the first to try again; but it leads again when nobody else wants
  * to. */
-TEST(who_resigns_lets_others_come_first)
+TEST_CLEAN_NET(who_resigns_lets_others_come_first, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     struct candidate s[2];
     enter_race(&s[0], p, 0, NULL);
     candidate_resign(&s[0]);
@@ -131,7 +123,7 @@ TEST(any_message_may_be_lost_once)
                               OP_MULTI,   OP_NOTIFICATION,     OP_EXISTS,   MEMNET_HANDSHAKE};
     static const enum memnet_action fates[] = {MEMNET_LOSE, MEMNET_PASS_CUT};
     for (unsigned i = 0; i < sizeof ops / sizeof *ops * 4 * 2 * 3; i++) {
-        CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
+        CLOSED_BY(memnet_left_clean) struct memnet *p = memnet_of(3, TIMEOUT);
         struct candidate s[3];
         for (size_t n = 0; n < 3; n++)
             assert_int_equal(candidate_open_plain(&s[n], p, n, node, NULL, NULL), CLAVE_OK);
@@ -158,7 +150,7 @@ TEST(any_message_may_be_lost_once)
 TEST(a_delete_that_is_repeated_meets_only_its_own_node)
 {
     for (int way = MEMNET_REQUEST; way <= MEMNET_REPLY; way++) {
-        CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+        CLOSED_BY(memnet_left_clean) struct memnet *p = memnet_of(2, TIMEOUT);
         struct candidate s[2];
         enter_race(&s[0], p, 0, NULL);
         enter_race(&s[1], p, 1, NULL);
@@ -179,7 +171,7 @@ TEST(a_delete_that_is_repeated_meets_only_its_own_node)
 TEST(a_candidate_that_goes_while_its_create_is_in_doubt_leaves_nothing)
 {
     for (int way = MEMNET_REQUEST; way <= MEMNET_REPLY; way++) {
-        CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+        CLOSED_BY(memnet_left_clean) struct memnet *p = memnet_of(2, TIMEOUT);
         struct candidate s[2];
         memnet_settle(p);
         assert_int_equal(memnet_create(p, 1, "/app"), CLAVE_OK);
@@ -204,7 +196,7 @@ TEST(a_candidate_that_goes_while_its_create_is_in_doubt_leaves_nothing)
 TEST(a_node_that_is_anothers_is_not_led_by)
 {
     for (int cut = 0; cut < 2; cut++) {
-        CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
+        CLOSED_BY(memnet_left_clean) struct memnet *p = memnet_of(3, TIMEOUT);
         struct candidate s[2];
         enter_race(&s[0], p, 0, NULL);
         enter_race(&s[1], p, 1, NULL);
@@ -226,9 +218,8 @@ TEST(a_node_that_is_anothers_is_not_led_by)
     }
 }
 
-TEST(a_node_that_is_written_to_is_led_by_as_before)
+TEST_CLEAN_NET(a_node_that_is_written_to_is_led_by_as_before, 3, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
     struct candidate s[2];
     enter_race(&s[0], p, 0, NULL);
     enter_race(&s[1], p, 1, NULL);
@@ -245,9 +236,8 @@ TEST(a_node_that_is_written_to_is_led_by_as_before)
     close_all(s, 2);
 }
 
-TEST(guarded_writes_are_done_only_while_it_leads)
+TEST_CLEAN_NET(guarded_writes_are_done_only_while_it_leads, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     struct candidate s[2];
     enter_race(&s[0], p, 0, NULL);
     enter_race(&s[1], p, 1, NULL);
@@ -271,9 +261,8 @@ TEST(guarded_writes_are_done_only_while_it_leads)
     close_all(s, 2);
 }
 
-TEST(a_term_ends_and_the_next_begins)
+TEST_CLEAN_NET(a_term_ends_and_the_next_begins, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     struct candidate s[2];
     clave_latch_options o = {.size = sizeof o, .max_term_ms = 400};
     enter_race(&s[0], p, 0, &o);
@@ -288,9 +277,8 @@ TEST(a_term_ends_and_the_next_begins)
     close_all(s, 2);
 }
 
-TEST(nodes_are_checked)
+TEST_CLEAN_NET(nodes_are_checked, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
     const clave_latch_options o = {.size = sizeof o, .layout = CLAVE_LATCH_UNFAIR};
     clave_async_latch *l;
     clave_async_client *c = p->clients[0].c;
@@ -352,7 +340,7 @@ TEST(never_two_leaders_whatever_happens)
     const clave_latch_options standard = {.size = sizeof standard, .policy = CLAVE_POLICY_STANDARD};
     unsigned terms = 0;
     for (uint64_t seed = 1; seed <= 60; seed++) {
-        CLOSED_BY(memnet_left_clean) struct memnet *p = world(CROWD);
+        CLOSED_BY(memnet_left_clean) struct memnet *p = memnet_of(CROWD, TIMEOUT);
         struct rand_state rng;
         struct candidate s[CROWD];
         clave__rand_seed(&rng, seed);

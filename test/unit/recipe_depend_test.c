@@ -7,11 +7,6 @@
 
 enum { TIMEOUT = 8000, RESERVE = TIMEOUT / 8, EVERY = 500 };
 
-static struct memnet *world(size_t clients)
-{
-    return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = TIMEOUT});
-}
-
 static clave_async_grant *grant_of(const struct mutex_owner *s)
 {
     clave_async_grant *g;
@@ -47,7 +42,7 @@ static size_t nodes(struct memnet *p, size_t client)
 
 TEST(it_lasts_as_long_as_its_work_gives_signs_of_life)
 {
-    struct memnet *p = world(1);
+    struct memnet *p = memnet_of(1, TIMEOUT);
     struct mutex_owner a;
     clave_async_grant *g = hold(&a, p, 0, NULL);
     clave_async_grant *same = grant_of(&a);
@@ -79,7 +74,7 @@ TEST(it_lasts_as_long_as_its_work_gives_signs_of_life)
 /* Its heartbeats go on, and vouch for nothing. The next owner comes after the reserve. */
 TEST(silence_ends_it_and_its_node_a_reserve_later)
 {
-    struct memnet *p = world(2);
+    struct memnet *p = memnet_of(2, TIMEOUT);
     struct mutex_owner a, b;
     clave_async_grant *g = hold(&a, p, 0, NULL);
     owner_open(&b, p, 1, "/l", NULL);
@@ -126,7 +121,7 @@ TEST(the_reserve_is_the_margin_of_the_session)
 TEST(the_maximum_hold_counts_too)
 {
     for (int sooner = 0; sooner < 2; sooner++) {
-        struct memnet *p = world(1);
+        struct memnet *p = memnet_of(1, TIMEOUT);
         struct mutex_owner a;
         clave_mutex_options o = {.size = sizeof o, .max_hold_ms = sooner ? EVERY / 2 : 2 * EVERY};
         clave_async_grant *g = hold(&a, p, 0, &o);
@@ -149,7 +144,7 @@ TEST(a_delete_that_is_in_doubt_is_done)
 {
     static const enum memnet_action fates[] = {MEMNET_LOSE, MEMNET_PASS_CUT};
     for (size_t i = 0; i < 4; i++) {
-        struct memnet *p = world(1);
+        struct memnet *p = memnet_of(1, TIMEOUT);
         struct mutex_owner a;
         clave_async_grant *g = hold(&a, p, 0, NULL);
         memnet_rule(p, (struct memnet_rule){.way = i < 2 ? MEMNET_REQUEST : MEMNET_REPLY,
@@ -170,7 +165,7 @@ TEST(a_delete_that_is_in_doubt_is_done)
 TEST(the_reserve_passes_whatever_else_happens)
 {
     for (int what = 0; what < 4; what++) {
-        struct memnet *p = world(2);
+        struct memnet *p = memnet_of(2, TIMEOUT);
         struct mutex_owner a;
         clave_async_grant *g = hold(&a, p, 0, NULL);
         memnet_advance(p, EVERY);
@@ -197,7 +192,7 @@ TEST(the_reserve_passes_whatever_else_happens)
 
 TEST(both_sides_of_a_read_write_lock_can_depend)
 {
-    struct memnet *p = world(1);
+    struct memnet *p = memnet_of(1, TIMEOUT);
     struct rwlock_owner a;
     clave_async_grant *write, *read;
     rwlock_owner_open(&a, p, 0, "/l", NULL);
@@ -223,7 +218,7 @@ TEST(both_sides_of_a_read_write_lock_can_depend)
 
 TEST(each_lease_depends_by_itself)
 {
-    struct memnet *p = world(1);
+    struct memnet *p = memnet_of(1, TIMEOUT);
     struct semaphore_user a;
     clave_async_grant *g[2];
     semaphore_user_open(&a, p, 0, 2);
@@ -254,7 +249,7 @@ TEST(each_lease_depends_by_itself)
 /* Led on, it would lead with work that hangs, so it waits for a resign. */
 TEST(a_candidate_whose_work_is_silent_stays_out)
 {
-    struct memnet *p = world(2);
+    struct memnet *p = memnet_of(2, TIMEOUT);
     struct candidate a, b;
     clave_async_grant *g;
     candidate_enter(&a, p, 0, "/e", NULL);
@@ -287,7 +282,7 @@ TEST(a_candidate_whose_work_is_silent_stays_out)
 /* The term is over, and its work told so: it gives no more signs, and that is no silence. */
 TEST(a_term_that_is_over_does_not_fall_silent)
 {
-    struct memnet *p = world(1);
+    struct memnet *p = memnet_of(1, TIMEOUT);
     clave_latch_options o = {.size = sizeof o, .policy = CLAVE_POLICY_STANDARD};
     struct candidate a;
     clave_async_grant *g;
@@ -310,7 +305,7 @@ TEST(a_term_that_is_over_does_not_fall_silent)
 
 TEST(a_candidate_may_resign_when_it_is_told)
 {
-    struct memnet *p = world(1);
+    struct memnet *p = memnet_of(1, TIMEOUT);
     struct candidate a;
     clave_async_grant *g;
     candidate_enter(&a, p, 0, "/e", NULL);
@@ -350,7 +345,7 @@ static void on_bundle_answer(clave_async_multilock *m, uint64_t owner, clave_err
 
 TEST(a_lock_of_several_can_depend)
 {
-    struct memnet *p = world(1);
+    struct memnet *p = memnet_of(1, TIMEOUT);
     struct bundle b = {0};
     const clave_multilock_part parts[] = {{.path = "/l"}, {.path = "/m"}};
     clave_multilock_options o = {.size = sizeof o, .event_cb = on_bundle_event, .event_arg = &b};

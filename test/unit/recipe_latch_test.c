@@ -9,11 +9,6 @@
 
 enum { TIMEOUT = 6000 };
 
-static struct memnet *world(size_t clients)
-{
-    return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = TIMEOUT});
-}
-
 static clave_latch_options by(clave_latch_policy policy)
 {
     return (clave_latch_options){.size = sizeof(clave_latch_options), .policy = policy};
@@ -28,9 +23,8 @@ static void on_data(clave_async_client *c, const clave_result *res, void *arg)
     snprintf(arg, 64, "%.*s", (int)res->len, res->data ? (const char *)res->data : "");
 }
 
-TEST(the_node_is_curators)
+TEST_CLEAN_NET(the_node_is_curators, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     CLOSED_BY(candidate_close) struct candidate a;
     char data[64] = "";
@@ -49,9 +43,8 @@ TEST(the_node_is_curators)
     assert_string_equal(data, "n\xc3\xbc");
 }
 
-TEST(standing_costs_one_flight_and_a_failover_none)
+TEST_CLEAN_NET(standing_costs_one_flight_and_a_failover_none, 3, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
     struct candidate s[3];
     for (size_t i = 0; i < 3; i++)
         candidate_enter(&s[i], p, i, "/e", NULL);
@@ -73,7 +66,7 @@ TEST(a_failover_among_500_costs_two_requests)
 {
     enum { CLIENTS = 25, N = 500, FAILOVERS = 20 };
     static struct candidate s[N];
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(CLIENTS);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = memnet_of(CLIENTS, TIMEOUT);
     for (size_t i = 0; i < N; i++)
         candidate_enter(&s[i], p, i % CLIENTS, "/e", NULL);
     assert_int_equal(candidate_count_leaders(s, N), 1);
@@ -96,7 +89,7 @@ TEST(a_failover_among_500_costs_two_requests)
 TEST(testBasic)
 {
     enum { N = 10 };
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(N);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = memnet_of(N, TIMEOUT);
     struct candidate s[N];
     int64_t token = 0;
     for (size_t i = 0; i < N; i++) {
@@ -115,9 +108,8 @@ TEST(testBasic)
 }
 
 /* await with a deadline, cancelled, and of a closed latch. */
-TEST(testWaiting)
+TEST_CLEAN_NET(testWaiting, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(candidate_close) struct candidate a, b;
     candidate_enter(&a, p, 0, "/e", NULL);
     candidate_await(&a, 0);
@@ -146,9 +138,8 @@ static void on_ignored(clave_async_latch *l, clave_err err, void *arg)
     *(clave_err *)arg = err;
 }
 
-TEST(a_cancelled_await_answers_once)
+TEST_NET(a_cancelled_await_answers_once, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     struct candidate a, b;
     clave_err one = CLAVE_ETIMEDOUT, other = CLAVE_ETIMEDOUT;
     candidate_enter(&a, p, 0, "/e", NULL);
@@ -173,9 +164,8 @@ TEST(a_cancelled_await_answers_once)
 }
 
 /* A participant in the middle closes: its follower does not lead. */
-TEST(testCorrectWatching)
+TEST_NET(testCorrectWatching, 3, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(3);
     struct candidate s[3];
     for (size_t i = 0; i < 3; i++)
         candidate_enter(&s[i], p, i, "/e", NULL);
@@ -189,9 +179,8 @@ TEST(testCorrectWatching)
 }
 
 /* testCallbackSanity, testCallbackNotifyLeader, testCallbackDontNotify. */
-TEST(testCallbackSanity)
+TEST_NET(testCallbackSanity, 3, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(3);
     struct candidate s[3];
     for (size_t i = 0; i < 3; i++)
         candidate_enter(&s[i], p, i, "/e", NULL);
@@ -216,9 +205,8 @@ TEST(testCallbackSanity)
 }
 
 /* CURATOR-110: started without a server, elected once when there is one. */
-TEST(testNoServerAtStart)
+TEST_NET(testNoServerAtStart, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     CLOSED_BY(candidate_close) struct candidate a;
     memnet_stop_server(p);
     candidate_enter(&a, p, 0, "/e", NULL);
@@ -232,9 +220,8 @@ TEST(testNoServerAtStart)
 }
 
 /* Closed before the first connection: nothing stands afterwards. */
-TEST(testProperCloseWithoutConnectionEstablished)
+TEST_CLEAN_NET(testProperCloseWithoutConnectionEstablished, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(candidate_close) struct candidate a;
     memnet_refuse(p, 0, true);
     memnet_advance(p, TIMEOUT * 2);
@@ -248,9 +235,8 @@ TEST(testProperCloseWithoutConnectionEstablished)
 }
 
 /* CURATOR-3, two resets: here two resignations at once leave one node. */
-TEST(testResetRace)
+TEST_CLEAN_NET(testResetRace, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
     CLOSED_BY(candidate_close) struct candidate a;
     candidate_enter(&a, p, 0, "/e", NULL);
     assert_int_equal(clave_async_latch_resign(a.l), CLAVE_OK);
@@ -265,7 +251,7 @@ TEST(testResetRace)
 /* Closed while the create is under way: no node is left. */
 TEST(testCreateDeleteRace)
 {
-    struct memnet *p = world(1);
+    struct memnet *p = memnet_of(1, TIMEOUT);
     struct candidate a;
     candidate_open(&a, p, 0, "/e", NULL);
     memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_CREATE2, MEMNET_HOLD, 1});
@@ -283,9 +269,8 @@ TEST(testCreateDeleteRace)
 }
 
 /* No leaders while the server is down, one afterwards. */
-TEST(testLostConnection)
+TEST_CLEAN_NET(testLostConnection, 4, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(4);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     struct candidate s[4];
     for (size_t i = 0; i < 4; i++)
@@ -307,9 +292,8 @@ TEST(testLostConnection)
 
 /* The standard policy: false with SUSPENDED. Its node goes at the deadline that the term had then,
  * and not before; the next candidate leads; each term has a larger token than the one before. */
-TEST(testErrorPolicies)
+TEST_CLEAN_NET(testErrorPolicies, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     struct candidate s[2];
     candidate_enter(&s[0], p, 0, "/e", &o);
@@ -341,9 +325,8 @@ TEST(testErrorPolicies)
 }
 
 /* A candidate that is alone leads again, with a larger token. */
-TEST(a_lost_connection_ends_the_term_of_a_lone_candidate)
+TEST_CLEAN_NET(a_lost_connection_ends_the_term_of_a_lone_candidate, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     CLOSED_BY(candidate_close) struct candidate a;
     candidate_enter(&a, p, 0, "/e", &o);
@@ -355,9 +338,8 @@ TEST(a_lost_connection_ends_the_term_of_a_lone_candidate)
 }
 
 /* Its work has stopped: the next one leads as soon as the connection is back. */
-TEST(one_that_resigns_after_a_lost_connection_is_not_waited_for)
+TEST_CLEAN_NET(one_that_resigns_after_a_lost_connection_is_not_waited_for, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     CLOSED_BY(candidate_close) struct candidate a, b;
     candidate_enter(&a, p, 0, "/e", &o);
@@ -370,9 +352,8 @@ TEST(one_that_resigns_after_a_lost_connection_is_not_waited_for)
 }
 
 /* Closing it deletes its node, even while the deadline of the ended term is waited for. */
-TEST(one_that_closes_after_a_lost_connection_leaves_nothing)
+TEST_CLEAN_NET(one_that_closes_after_a_lost_connection_leaves_nothing, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     CLOSED_BY(candidate_close) struct candidate a, b;
     candidate_enter(&a, p, 0, "/e", &o);
@@ -392,7 +373,7 @@ TEST(any_message_of_a_replacement_may_be_lost)
 {
     static const int32_t ops[] = {OP_DELETE, OP_CREATE2, OP_GET_CHILDREN2};
     for (unsigned way = 0; way < 6; way++) {
-        CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+        CLOSED_BY(memnet_left_clean) struct memnet *p = memnet_of(2, TIMEOUT);
         clave_latch_options o = by(CLAVE_POLICY_STANDARD);
         CLOSED_BY(candidate_close) struct candidate a, b;
         candidate_enter(&a, p, 0, "/e", &o);
@@ -419,7 +400,7 @@ TEST(any_message_of_a_replacement_may_be_lost)
 TEST(the_node_of_an_ended_term_may_be_gone)
 {
     for (unsigned way = 0; way < 2; way++) {
-        CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+        CLOSED_BY(memnet_left_clean) struct memnet *p = memnet_of(2, TIMEOUT);
         clave_latch_options o = by(CLAVE_POLICY_STANDARD);
         CLOSED_BY(candidate_close) struct candidate a, b;
         candidate_enter(&a, p, 0, "/e", &o);
@@ -445,7 +426,7 @@ TEST(leader_changes_of_a_hundred_blips)
         unsigned changes;
     } rows[] = {{CLAVE_POLICY_SESSION, 0}, {CLAVE_POLICY_STANDARD, 100}};
     for (size_t k = 0; k < 2; k++) {
-        CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
+        CLOSED_BY(memnet_left_clean) struct memnet *p = memnet_of(3, TIMEOUT);
         clave_latch_options o = by(rows[k].policy);
         struct candidate s[3];
         unsigned changes = 0;
@@ -476,9 +457,8 @@ TEST(leader_changes_of_a_hundred_blips)
 }
 
 /* The session policy: no event at all, and LOST ends it. */
-TEST(testSessionErrorPolicy)
+TEST_CLEAN_NET(testSessionErrorPolicy, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     clave_latch_options o = by(CLAVE_POLICY_SESSION);
     CLOSED_BY(candidate_close) struct candidate a, b;
     candidate_enter(&a, p, 0, "/e", &o);
@@ -505,9 +485,8 @@ TEST(testSessionErrorPolicy)
 }
 
 /* testWithCircuitBreaker: repeated outages end in one leader with one node. */
-TEST(testWithCircuitBreaker)
+TEST_CLEAN_NET(testWithCircuitBreaker, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     struct candidate s[2];
     candidate_enter(&s[0], p, 0, "/e", NULL);
     candidate_enter(&s[1], p, 1, "/e", NULL);
@@ -525,9 +504,8 @@ TEST(testWithCircuitBreaker)
     candidate_close(&s[1]);
 }
 
-TEST(testRelativePath)
+TEST_NET(testRelativePath, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     clave_async_latch *l;
     assert_int_equal(clave_async_latch_new(&l, p->clients[0].c, "e", NULL), CLAVE_EPATH);
     assert_null(l);
@@ -541,9 +519,8 @@ TEST(testRelativePath)
 }
 
 /* CURATOR-365: what forbids standing is told, and the latch rests until it is asked again. */
-TEST(testAclErrorWithLeader)
+TEST_CLEAN_NET(testAclErrorWithLeader, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     clave_acl acl = {CLAVE_PERM_ALL, "auth", ""}; /* nobody is authenticated here */
     CLOSED_BY(candidate_close) struct candidate a;
@@ -566,9 +543,8 @@ TEST(testAclErrorWithLeader)
 
 /* ---- beyond Curator -------------------------------------------------------------------- */
 
-TEST(a_leader_that_resigns_goes_to_the_end)
+TEST_CLEAN_NET(a_leader_that_resigns_goes_to_the_end, 3, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
     struct candidate s[3];
     for (size_t i = 0; i < 3; i++)
         candidate_enter(&s[i], p, i, "/e", NULL);
@@ -587,9 +563,8 @@ TEST(a_leader_that_resigns_goes_to_the_end)
 }
 
 /* The loss by our own call is told before whatever follows, though later than the call. */
-TEST(a_resignation_is_told_in_order)
+TEST_NET(a_resignation_is_told_in_order, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     CLOSED_BY(candidate_close) struct candidate a;
     candidate_enter(&a, p, 0, "/e", NULL);
     int64_t token = candidate_grant(&a).token;
@@ -601,9 +576,8 @@ TEST(a_resignation_is_told_in_order)
     assert_true(candidate_grant(&a).token > token);
 }
 
-TEST(a_term_ends)
+TEST_NET(a_term_ends, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     struct candidate a, b;
     o.max_term_ms = 2000;
@@ -620,9 +594,8 @@ TEST(a_term_ends)
     candidate_close(&a);
 }
 
-TEST(guarded_writes_are_done_only_while_it_leads)
+TEST_NET(guarded_writes_are_done_only_while_it_leads, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     CLOSED_BY(candidate_close) struct candidate a, b;
     assert_int_equal(memnet_create(p, 0, "/x"), CLAVE_OK);
     candidate_enter(&a, p, 0, "/e", NULL);
@@ -648,7 +621,7 @@ TEST(guarded_writes_are_done_only_while_it_leads)
 TEST(other_children_stop_no_election)
 {
     static const char *const names[] = {"/e/zzz", "/e/000", "/e/_c_0-latch--3", "/e/latch-"};
-    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_of(2, TIMEOUT);
     CLOSED_BY(candidate_close) struct candidate a;
     assert_int_equal(memnet_create(p, 1, "/e"), CLAVE_OK);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -677,9 +650,8 @@ static void free_at_once(clave_async_latch *l, const clave_latch_event *ev, void
     }
 }
 
-TEST(a_callback_may_resign_or_free)
+TEST_CLEAN_NET(a_callback_may_resign_or_free, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     clave_async_latch *l;
     unsigned n = 3;
@@ -700,9 +672,8 @@ TEST(a_callback_may_resign_or_free)
     assert_int_equal(n, 1);
 }
 
-TEST(the_clients_end_is_told)
+TEST_NET(the_clients_end_is_told, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     struct candidate a, b;
     candidate_enter(&a, p, 0, "/e", NULL);
     candidate_enter(&b, p, 1, "/e", NULL);
@@ -774,9 +745,8 @@ TEST(what_a_latch_is_asked_by_the_last_events_is_answered)
 
 /* A leader waits for leadership, is stopped before it is told that it has it, and hears first
  * that it has lost it: it waits on. (Seed 215586, docs/evidence/simulation.md.) */
-TEST(a_former_leader_is_not_told_that_it_leads)
+TEST_NET(a_former_leader_is_not_told_that_it_leads, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     const clave_latch_options o = by(CLAVE_POLICY_SESSION);
     CLOSED_BY(candidate_close) struct candidate a;
     candidate_enter(&a, p, 0, "/e", &o);

@@ -8,11 +8,6 @@
 
 enum { TIMEOUT = 6000 };
 
-static struct memnet *world(size_t clients)
-{
-    return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = TIMEOUT});
-}
-
 static void enter_as(struct candidate *s, struct memnet *p, size_t client, const char *id)
 {
     clave_latch_options o = {.size = sizeof o, .id = id, .revocable = true};
@@ -109,7 +104,7 @@ static void on_participants(clave_async_client *c, clave_err err, const clave_pa
 
 TEST(participants_stand_in_order)
 {
-    struct memnet *p = world(4);
+    struct memnet *p = memnet_of(4, TIMEOUT);
     struct candidate s[3];
     struct roll r = {0};
     enter_as(&s[0], p, 0, "a");
@@ -131,7 +126,7 @@ TEST(participants_stand_in_order)
 TEST(a_candidate_that_is_left_over_leads_nobody)
 {
     static const char copy[] = "/e/_c_01234567-89ab-4def-8123-456789abcdef-latch-0000000000";
-    struct memnet *p = world(3);
+    struct memnet *p = memnet_of(3, TIMEOUT);
     struct candidate s;
     struct follower f;
     struct roll r = {0};
@@ -156,9 +151,8 @@ TEST(a_candidate_that_is_left_over_leads_nobody)
 }
 
 /* CURATOR-436. */
-TEST(testUncreatedPathGetLeader)
+TEST_NET(testUncreatedPathGetLeader, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     struct roll r = {.err = CLAVE_ETIMEDOUT};
     clave_async_latch_leader(p->clients[0].c, "/e", on_participants, &r);
     memnet_settle(p);
@@ -176,7 +170,7 @@ TEST(testUncreatedPathGetLeader)
 /* CURATOR-358: the leader goes between the listing and the question for its data. */
 TEST(a_leader_that_goes_meanwhile_is_asked_for_again)
 {
-    struct memnet *p = world(3);
+    struct memnet *p = memnet_of(3, TIMEOUT);
     struct candidate s[2];
     struct roll r = {0};
     enter_as(&s[0], p, 0, "a");
@@ -195,7 +189,7 @@ TEST(a_leader_that_goes_meanwhile_is_asked_for_again)
 
 TEST(a_follower_sees_leaders_values_and_vacancies)
 {
-    struct memnet *p = world(3);
+    struct memnet *p = memnet_of(3, TIMEOUT);
     struct candidate s[2];
     struct follower f;
     follow(&f, p, 2);
@@ -226,7 +220,7 @@ TEST(a_follower_sees_leaders_values_and_vacancies)
 /* Nobody sees the value of a leader that is gone, whose session still stands. */
 TEST(a_former_leaders_value_is_not_shown)
 {
-    struct memnet *p = world(3);
+    struct memnet *p = memnet_of(3, TIMEOUT);
     struct candidate s[2];
     struct follower f;
     char node[128];
@@ -251,9 +245,8 @@ TEST(a_former_leaders_value_is_not_shown)
     end(&s[1], 1);
 }
 
-TEST(a_follower_goes_on_over_lost_connections_and_sessions)
+TEST_NET(a_follower_goes_on_over_lost_connections_and_sessions, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     struct candidate s[1];
     struct follower f;
     enter_as(&s[0], p, 0, "a");
@@ -281,7 +274,7 @@ TEST(a_follower_goes_on_over_lost_connections_and_sessions)
 /* The leader's session ends: its node and its value go at once, and that is one news. */
 TEST(a_leader_that_dies_with_its_value_leaves_a_vacancy)
 {
-    struct memnet *p = world(2);
+    struct memnet *p = memnet_of(2, TIMEOUT);
     struct candidate s[1];
     struct follower f;
     enter_as(&s[0], p, 0, "a");
@@ -302,7 +295,7 @@ TEST(a_leader_that_dies_with_its_value_leaves_a_vacancy)
 /* Seed 1000330: so many asked the leader that its node was written to in every reading. */
 TEST(a_follower_is_told_while_the_leader_is_asked)
 {
-    struct memnet *p = world(3);
+    struct memnet *p = memnet_of(3, TIMEOUT);
     struct candidate s[1];
     struct follower f = {0};
     clave_err err = CLAVE_ETIMEDOUT;
@@ -329,7 +322,7 @@ TEST(a_follower_is_told_while_the_leader_is_asked)
 
 TEST(a_follower_may_be_freed_at_any_time)
 {
-    struct memnet *p = world(2);
+    struct memnet *p = memnet_of(2, TIMEOUT);
     struct candidate s[1];
     enter_as(&s[0], p, 0, "a");
     static const int ops[] = {OP_GET_CHILDREN2, OP_GET_DATA};
@@ -347,7 +340,7 @@ TEST(a_follower_may_be_freed_at_any_time)
 
 TEST(only_a_leader_publishes)
 {
-    struct memnet *p = world(2);
+    struct memnet *p = memnet_of(2, TIMEOUT);
     struct candidate s[2];
     enter_as(&s[0], p, 0, "a");
     enter_as(&s[1], p, 1, "b");
@@ -370,7 +363,7 @@ static const char *name_of(const struct candidate *s)
 TEST(a_leader_hands_over_past_those_between)
 {
     enum { N = 5 };
-    struct memnet *p = world(N);
+    struct memnet *p = memnet_of(N, TIMEOUT);
     struct candidate s[N];
     clave_err err = CLAVE_ETIMEDOUT;
     for (size_t i = 0; i < N; i++)
@@ -407,7 +400,7 @@ TEST(a_leader_hands_over_past_those_between)
 /* The target goes between the listing and the transaction: nothing is done. */
 TEST(a_transfer_to_one_that_goes_changes_nothing)
 {
-    struct memnet *p = world(3);
+    struct memnet *p = memnet_of(3, TIMEOUT);
     struct candidate s[3];
     clave_err err = CLAVE_ETIMEDOUT;
     for (size_t i = 0; i < 3; i++)
@@ -426,7 +419,7 @@ TEST(a_transfer_to_one_that_goes_changes_nothing)
 
 TEST(a_leader_is_asked_and_decides_itself)
 {
-    struct memnet *p = world(4);
+    struct memnet *p = memnet_of(4, TIMEOUT);
     struct candidate s[3];
     clave_err err = CLAVE_ETIMEDOUT;
     struct roll r = {0};
@@ -457,7 +450,7 @@ TEST(a_leader_is_asked_and_decides_itself)
 /* Seed 20095: thousands asked at once, and each asked again because another had. */
 TEST(a_leader_that_was_asked_meanwhile_is_asked)
 {
-    struct memnet *p = world(3);
+    struct memnet *p = memnet_of(3, TIMEOUT);
     struct candidate s[1];
     clave_err first = CLAVE_ETIMEDOUT, second = CLAVE_ETIMEDOUT;
     enter_as(&s[0], p, 0, "a");
@@ -475,9 +468,8 @@ TEST(a_leader_that_was_asked_meanwhile_is_asked)
     end(s, 1);
 }
 
-TEST(asking_where_nobody_leads_says_so)
+TEST_NET(asking_where_nobody_leads_says_so, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     clave_err err = CLAVE_OK;
     clave_async_leader_transfer(p->clients[0].c, "/e", NULL, on_transferred, &err);
     memnet_settle(p);
@@ -580,9 +572,8 @@ TEST(a_reading_that_failed_begins_again)
 
 /* The path was missing in the list and is there when it is to be watched for: that watch is not
  * one of its children. (Seed 3362, docs/evidence/simulation.md.) */
-TEST(a_path_that_is_made_meanwhile_is_watched)
+TEST_NET(a_path_that_is_made_meanwhile_is_watched, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     struct candidate a;
     struct follower f;
     memnet_settle(p);
@@ -601,9 +592,8 @@ TEST(a_path_that_is_made_meanwhile_is_watched)
 
 /* The answer to the publication is lost, and the leader resigns: the value goes. (Seed 478,
  * docs/evidence/simulation.md.) */
-TEST(a_value_that_may_be_there_is_taken_back)
+TEST_NET(a_value_that_may_be_there_is_taken_back, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     struct candidate a;
     enter_as(&a, p, 0, "a");
     memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_MULTI, MEMNET_LOSE, 0});

@@ -19,11 +19,6 @@ struct multilock_owner {
     char failed[64], lost_path[64];
 };
 
-static struct memnet *world(size_t clients)
-{
-    return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = TIMEOUT});
-}
-
 static void on_event(clave_async_multilock *ml, const clave_multilock_event *ev, void *arg)
 {
     struct multilock_owner *r = arg;
@@ -122,9 +117,8 @@ static bool multilock_owner_holds(const struct multilock_owner *r)
 /* ---- order ----------------------------------------------------------------------------- */
 
 /* Named in opposite orders, they take turns: Curator's wait for each other for ever. */
-TEST(two_named_in_opposite_orders_do_not_deadlock)
+TEST_CLEAN_NET(two_named_in_opposite_orders_do_not_deadlock, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(cycle_close) struct multilock_owner a, b;
     cycle_open(&a, p, 0, "/a", "/b", NULL);
     cycle_open(&b, p, 1, "/b", "/a", NULL);
@@ -145,9 +139,8 @@ TEST(two_named_in_opposite_orders_do_not_deadlock)
     }
 }
 
-TEST(testReentrant)
+TEST_CLEAN_NET(testReentrant, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
     CLOSED_BY(cycle_close) struct multilock_owner a;
     cycle_open(&a, p, 0, "/a", "/b", "/c");
     assert_int_equal(multilock_owner_release(&a), CLAVE_ENOTHELD);
@@ -169,9 +162,8 @@ TEST(testReentrant)
 
 /* testSomeLocksFailToLock: the one in the middle is taken; nothing of the others stays, and
  * the path that failed is named. One deadline is for all. */
-TEST(testSomeLocksFailToLock)
+TEST_CLEAN_NET(testSomeLocksFailToLock, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(cycle_close) struct multilock_owner a;
     CLOSED_BY(owner_close) struct mutex_owner other;
     cycle_open(&a, p, 0, "/c", "/b", "/a");
@@ -195,9 +187,8 @@ TEST(testSomeLocksFailToLock)
     assert_true(multilock_owner_holds(&a));
 }
 
-TEST(cancel_gives_back_what_it_has)
+TEST_CLEAN_NET(cancel_gives_back_what_it_has, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(cycle_close) struct multilock_owner a;
     CLOSED_BY(owner_close) struct mutex_owner other;
     cycle_open(&a, p, 0, "/a", "/b", NULL);
@@ -215,9 +206,8 @@ TEST(cancel_gives_back_what_it_has)
     assert_int_equal(memnet_list(p, 1, "/a", NULL, 0), 0);
 }
 
-TEST(freeing_it_ends_all)
+TEST_CLEAN_NET(freeing_it_ends_all, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     struct multilock_owner a;
     CLOSED_BY(owner_close) struct mutex_owner other;
     cycle_open(&a, p, 0, "/a", "/b", NULL);
@@ -244,9 +234,8 @@ static void remove_node_of(struct multilock_owner *r, size_t by, const char *pat
 }
 
 /* testSomeReleasesFail: the others are released, and the error is told with its path. */
-TEST(testSomeReleasesFail)
+TEST_NET(testSomeReleasesFail, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     CLOSED_BY(cycle_close) struct multilock_owner a;
     cycle_open(&a, p, 0, "/a", "/b", "/c");
     multilock_owner_acquire(&a, OWNER_FOREVER);
@@ -272,9 +261,8 @@ TEST(testSomeReleasesFail)
     assert_true(multilock_owner_holds(&a));
 }
 
-TEST(a_release_is_confirmed_when_all_nodes_are_gone)
+TEST_CLEAN_NET(a_release_is_confirmed_when_all_nodes_are_gone, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
     CLOSED_BY(cycle_close) struct multilock_owner a;
     cycle_open(&a, p, 0, "/a", "/b", NULL);
     multilock_owner_acquire(&a, OWNER_FOREVER);
@@ -295,9 +283,8 @@ TEST(a_release_is_confirmed_when_all_nodes_are_gone)
 
 /* The first lock is lost while the second is waited for: it begins anew, and never says that
  * it holds what it does not. */
-TEST(one_that_goes_while_others_are_waited_for)
+TEST_CLEAN_NET(one_that_goes_while_others_are_waited_for, 3, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
     CLOSED_BY(cycle_close) struct multilock_owner a;
     CLOSED_BY(owner_close) struct mutex_owner b, c;
     cycle_open(&a, p, 0, "/a", "/b", NULL);
@@ -318,9 +305,8 @@ TEST(one_that_goes_while_others_are_waited_for)
     assert_int_equal(a.lost, 0);
 }
 
-TEST(testKilledSession)
+TEST_CLEAN_NET(testKilledSession, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
     CLOSED_BY(cycle_close) struct multilock_owner a, b;
     cycle_open(&a, p, 0, "/a", "/b", NULL);
     cycle_open(&b, p, 0, "/b", "/c", NULL);
@@ -335,9 +321,8 @@ TEST(testKilledSession)
     assert_int_equal(multilock_owner_release(&a), CLAVE_ELOST);
 }
 
-TEST(closing_the_client_ends_all)
+TEST_CLEAN_NET(closing_the_client_ends_all, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(cycle_close) struct multilock_owner a;
     CLOSED_BY(owner_close) struct mutex_owner other;
     cycle_open(&a, p, 0, "/a", "/b", NULL);
@@ -354,9 +339,8 @@ TEST(closing_the_client_ends_all)
 
 /* ---- other kinds ----------------------------------------------------------------------- */
 
-TEST(read_and_write_locks_can_be_parts)
+TEST_CLEAN_NET(read_and_write_locks_can_be_parts, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(cycle_close) struct multilock_owner a;
     CLOSED_BY(rwlock_owner_close) struct rwlock_owner rw;
     const clave_multilock_part parts[] = {{"/rw", CLAVE_MULTILOCK_READ}, {.path = "/a"}};
@@ -373,9 +357,8 @@ TEST(read_and_write_locks_can_be_parts)
     assert_string_equal(a.failed, "/rw");
 }
 
-TEST(arguments_are_checked)
+TEST_NET(arguments_are_checked, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     clave_async_client *c = p->clients[0].c;
     clave_async_multilock *ml;
     const clave_multilock_part twice[] = {{.path = "/a"}, {.path = "/b"}, {.path = "/a"}};

@@ -7,17 +7,11 @@
 
 enum { TIMEOUT = 6000 };
 
-static struct memnet *world(size_t clients)
-{
-    return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = TIMEOUT});
-}
-
 /* ---- Curator's list -------------------------------------------------------------------- */
 
 /* Server stopped while one holds and one waits; after the restart both finish. */
-TEST(testWaitingProcessKilledServer)
+TEST_CLEAN_NET(testWaitingProcessKilledServer, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(owner_close) struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
     owner_open(&b, p, 1, "/l", NULL);
@@ -36,9 +30,8 @@ TEST(testWaitingProcessKilledServer)
 }
 
 /* Session killed while A holds and B waits on the same client; B acquires afterwards. */
-TEST(testKilledSession)
+TEST_CLEAN_NET(testKilledSession, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
     CLOSED_BY(owner_close) struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
     owner_open(&b, p, 0, "/l", NULL);
@@ -59,9 +52,8 @@ TEST(testKilledSession)
 
 /* The listing finds no parent (here: an operator deletes node and parent under us): no
  * node is left, and the attempt goes on. */
-TEST(testNodeDeletedCleanlyWithFaults)
+TEST_CLEAN_NET(testNodeDeletedCleanlyWithFaults, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(owner_close) struct mutex_owner a, b;
     char names[2][96], path[128];
     owner_open(&a, p, 0, "/l", NULL);
@@ -98,9 +90,8 @@ TEST(testNodeDeletedCleanlyWithFaults)
 
 /* CURATOR-41: the first error is the one that is told, also when the clean-up meets
  * another. */
-TEST(testAttemptLockFailedException)
+TEST_CLEAN_NET(testAttemptLockFailedException, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     /* Nobody may read it: the contenders after it cannot watch it. */
     clave_acl acl = {CLAVE_PERM_DELETE, "world", "anyone"};
     clave_mutex_options o = {.size = sizeof o, .acls = &acl, .nacls = 1};
@@ -122,9 +113,8 @@ TEST(testAttemptLockFailedException)
 /* CURATOR-604: the reply to the create is lost, the client gives the session up, and the
  * search of the new session finds the old one's node, which the server has not reaped
  * yet. Curator takes it for its own and holds a lock that is about to vanish. */
-TEST(a_node_of_the_old_session_is_never_adopted)
+TEST_CLEAN_NET(a_node_of_the_old_session_is_never_adopted, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(owner_close) struct mutex_owner a;
     char names[4][96];
     owner_open(&a, p, 0, "/l", NULL);
@@ -152,9 +142,8 @@ TEST(a_node_of_the_old_session_is_never_adopted)
 
 /* The holder stops first: LOST comes by its own clock, before the server expires it and
  * the next one is let in. */
-TEST(a_holder_that_is_cut_off_loses_before_another_holds)
+TEST_CLEAN_NET(a_holder_that_is_cut_off_loses_before_another_holds, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(owner_close) struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
     owner_open(&b, p, 1, "/l", NULL);
@@ -181,9 +170,8 @@ TEST(a_holder_that_is_cut_off_loses_before_another_holds)
 
 /* SIGSTOP beyond the session: valid_for is false from memory at once, a guarded write
  * fails. */
-TEST(a_holder_that_was_stopped_does_no_harm)
+TEST_CLEAN_NET(a_holder_that_was_stopped_does_no_harm, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(owner_close) struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
     owner_open(&b, p, 1, "/l", NULL);
@@ -205,9 +193,8 @@ TEST(a_holder_that_was_stopped_does_no_harm)
     assert_true(owner_holds(&b));
 }
 
-TEST(a_waiter_whose_session_ends_goes_to_the_end_of_the_queue)
+TEST_CLEAN_NET(a_waiter_whose_session_ends_goes_to_the_end_of_the_queue, 3, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
     CLOSED_BY(owner_close) struct mutex_owner a, b, c;
     owner_open(&a, p, 0, "/l", NULL);
     owner_open(&b, p, 1, "/l", NULL);
@@ -230,9 +217,8 @@ TEST(a_waiter_whose_session_ends_goes_to_the_end_of_the_queue)
     assert_int_equal(b.err, CLAVE_EBUSY);
 }
 
-TEST(a_waiter_keeps_its_place_over_a_reconnect)
+TEST_CLEAN_NET(a_waiter_keeps_its_place_over_a_reconnect, 3, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
     struct mutex_owner s[3];
     for (size_t i = 0; i < 3; i++) {
         owner_open(&s[i], p, i, "/l", NULL);
@@ -255,9 +241,8 @@ TEST(a_waiter_keeps_its_place_over_a_reconnect)
         owner_close(&s[i]);
 }
 
-TEST(closing_the_client_ends_all)
+TEST_CLEAN_NET(closing_the_client_ends_all, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(owner_close) struct mutex_owner a, b, c;
     owner_open(&a, p, 0, "/l", NULL);
     owner_open(&b, p, 1, "/l", NULL);
@@ -276,9 +261,8 @@ TEST(closing_the_client_ends_all)
 }
 
 /* The client is freed with requests, timers and a half-made cancel in the air. */
-TEST(freeing_the_client_right_behind_the_mutex_answers_all)
+TEST_NET(freeing_the_client_right_behind_the_mutex_answers_all, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     struct mutex_owner a, b, c;
     owner_open(&a, p, 0, "/l", NULL);
     owner_share(&b, &a, 1);
@@ -301,7 +285,7 @@ TEST(freeing_the_client_right_behind_the_mutex_answers_all)
 
 TEST(a_deadline_that_passes_while_not_connected_ends_at_once)
 {
-    struct memnet *p = world(1);
+    struct memnet *p = memnet_of(1, TIMEOUT);
     struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
     memnet_refuse(p, 0, true);
@@ -328,7 +312,7 @@ TEST(a_deadline_that_passes_while_not_connected_ends_at_once)
 
 TEST(a_try_whose_connection_goes_says_so)
 {
-    struct memnet *p = world(1);
+    struct memnet *p = memnet_of(1, TIMEOUT);
     struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
@@ -347,9 +331,8 @@ TEST(a_try_whose_connection_goes_says_so)
 
 /* SUSPENDED during release, then an acquire at once: the old node goes, the new one gets
  * the lock. */
-TEST(a_release_over_a_lost_connection_is_made_up_for)
+TEST_CLEAN_NET(a_release_over_a_lost_connection_is_made_up_for, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(owner_close) struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
     owner_open(&b, p, 1, "/l", NULL);
@@ -398,9 +381,8 @@ TEST_EACH_LOSS(any_message_may_be_lost_once, 2, TIMEOUT, 3)
 /* ---- freshness ------------------------------------------------------------------------- */
 
 /* A waiter of an hour is granted only with time on the deadline. */
-TEST(a_grant_has_time_left)
+TEST_NET(a_grant_has_time_left, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     CLOSED_BY(owner_close) struct mutex_owner a, b;
     clave_mutex_options o = {.size = sizeof o, .min_valid_ms = TIMEOUT / 3};
     owner_open(&a, p, 0, "/l", NULL);
@@ -435,9 +417,8 @@ TEST(a_release_while_the_client_closes_is_answered_later)
 
 /* Each connection ended before a heartbeat was due, and moved the deadline: the holder of a node
  * that was deleted went on for as long as connections did so. */
-TEST(a_holder_with_short_connections_hears_of_its_end)
+TEST_CLEAN_NET(a_holder_with_short_connections_hears_of_its_end, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(owner_close) struct mutex_owner a;
     char path[128];
     owner_open(&a, p, 0, "/l", NULL);

@@ -9,11 +9,6 @@
 
 enum { TIMEOUT = 6000 };
 
-static struct memnet *world(size_t clients)
-{
-    return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = TIMEOUT});
-}
-
 static void open_lock(struct mutex_owner *s, struct memnet *p, size_t client)
 {
     assert_int_equal(owner_open_simple(s, p, client, "/l", "lock_", NULL), CLAVE_OK);
@@ -42,9 +37,8 @@ static void make_by_hand(struct memnet *p, size_t client, const char *path, char
 
 /* ---- the simple lock --------------------------------------------------------------------- */
 
-TEST(it_is_one_queue_with_a_program_written_by_hand)
+TEST_CLEAN_NET(it_is_one_queue_with_a_program_written_by_hand, 3, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
     CLOSED_BY(owner_close) struct mutex_owner a;
     char before[64], behind[64], names[4][96];
     open_lock(&a, p, 0);
@@ -91,9 +85,8 @@ TEST_EACH_LOSS(any_message_may_be_lost_once, 2, TIMEOUT, 4)
     owner_close(&a[2]);
 }
 
-TEST(a_node_of_the_old_session_is_never_adopted)
+TEST_CLEAN_NET(a_node_of_the_old_session_is_never_adopted, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(owner_close) struct mutex_owner a;
     char names[4][96];
     open_lock(&a, p, 0);
@@ -118,9 +111,8 @@ TEST(a_node_of_the_old_session_is_never_adopted)
 
 /* The queue's path was removed and made anew while we were away, and its numbers began anew: what
  * stands under our name is another client's. */
-TEST(a_node_of_our_name_that_is_anothers_is_left_alone)
+TEST_NET(a_node_of_our_name_that_is_anothers_is_left_alone, 3, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(3);
     CLOSED_BY(owner_close) struct mutex_owner a;
     char first[64], names[4][96];
     open_lock(&a, p, 0);
@@ -142,9 +134,8 @@ TEST(a_node_of_our_name_that_is_anothers_is_left_alone)
     assert_int_equal(a.ahead, 2);
 }
 
-TEST(max_hold_ends_the_hold_and_the_release_says_so)
+TEST_CLEAN_NET(max_hold_ends_the_hold_and_the_release_says_so, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(owner_close) struct mutex_owner a, b;
     clave_mutex_options o = {.size = sizeof o, .max_hold_ms = 500};
     assert_int_equal(owner_open_simple(&a, p, 0, "/l", "lock_", &o), CLAVE_OK);
@@ -161,9 +152,8 @@ TEST(max_hold_ends_the_hold_and_the_release_says_so)
     assert_int_equal(owner_release(&a), CLAVE_EMAXHOLD);
 }
 
-TEST(a_holder_that_was_stopped_does_no_harm)
+TEST_CLEAN_NET(a_holder_that_was_stopped_does_no_harm, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(owner_close) struct mutex_owner a, b;
     open_lock(&a, p, 0);
     open_lock(&b, p, 1);
@@ -181,9 +171,8 @@ TEST(a_holder_that_was_stopped_does_no_harm)
     assert_int_equal(a.written, CLAVE_ELOST);
 }
 
-TEST(acquires_that_are_given_up_leave_nothing)
+TEST_CLEAN_NET(acquires_that_are_given_up_leave_nothing, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(owner_close) struct mutex_owner a, b;
     open_lock(&a, p, 0);
     open_lock(&b, p, 1);
@@ -208,7 +197,7 @@ TEST(acquires_that_are_given_up_leave_nothing)
 TEST(prefixes_are_checked)
 {
     static const char *const wrong[] = {"", "0", "12", "-1", "a/b"};
-    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_of(1, TIMEOUT);
     clave_async_client *c = p->clients[0].c;
     clave_async_mutex *m;
     clave_async_latch *l;
@@ -236,9 +225,8 @@ TEST(prefixes_are_checked)
 
 /* ---- the fair election -------------------------------------------------------------------- */
 
-TEST(candidates_lead_in_turn_with_one_written_by_hand)
+TEST_CLEAN_NET(candidates_lead_in_turn_with_one_written_by_hand, 3, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
     CLOSED_BY(candidate_close) struct candidate a, b;
     char hand[64];
     open_candidate(&a, p, 0);
@@ -259,7 +247,7 @@ TEST(a_failover_costs_the_same_with_any_number)
     uint64_t cost[2];
     for (size_t n = 0; n < 2; n++) {
         size_t candidates = n ? 20 : 5;
-        CLOSED_BY(memnet_left_clean) struct memnet *p = world(candidates);
+        CLOSED_BY(memnet_left_clean) struct memnet *p = memnet_of(candidates, TIMEOUT);
         struct candidate s[20];
         for (size_t i = 0; i < candidates; i++)
             open_candidate(&s[i], p, i);

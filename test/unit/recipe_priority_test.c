@@ -10,11 +10,6 @@
 
 enum { TIMEOUT = 6000 };
 
-static struct memnet *world(size_t clients)
-{
-    return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = TIMEOUT});
-}
-
 static void enter_with(struct candidate *s, struct memnet *p, size_t client, int32_t priority)
 {
     clave_latch_options o = {.size = sizeof o, .priority = priority, .revocable = true};
@@ -91,7 +86,7 @@ TEST(the_highest_leads_next)
 {
     static const int32_t priorities[] = {4, 1, 9, 2, 9};
     enum { N = sizeof priorities / sizeof *priorities };
-    CLOSED_BY(memnet_freed) struct memnet *p = world(N);
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_of(N, TIMEOUT);
     struct candidate s[N];
     for (size_t i = 0; i < N; i++)
         enter_with(&s[i], p, i, priorities[i]);
@@ -115,7 +110,7 @@ TEST(the_highest_leads_next)
 /* A listing, and one transaction that hands on; the higher one then a listing. */
 TEST(what_a_priority_costs)
 {
-    struct memnet *p = world(3);
+    struct memnet *p = memnet_of(3, TIMEOUT);
     struct candidate s[3];
     for (size_t i = 0; i < 3; i++)
         enter_with(&s[i], p, i, (int32_t)i + 1);
@@ -130,7 +125,7 @@ TEST(what_a_priority_costs)
 /* A candidate without one is not asked, and does not ask. */
 TEST(without_a_priority_the_order_is_that_of_the_queue)
 {
-    struct memnet *p = world(3);
+    struct memnet *p = memnet_of(3, TIMEOUT);
     struct candidate s[3];
     enter_with(&s[0], p, 0, 2);
     enter_with(&s[1], p, 1, 0);
@@ -142,7 +137,7 @@ TEST(without_a_priority_the_order_is_that_of_the_queue)
 
 TEST(a_single_candidate_leads)
 {
-    struct memnet *p = world(1);
+    struct memnet *p = memnet_of(1, TIMEOUT);
     struct candidate s[1];
     enter_with(&s[0], p, 0, 3);
     assert_true(candidate_leads(&s[0]));
@@ -167,7 +162,7 @@ static const char *name_of(const struct candidate *s)
 /* A leader that resigns, or hands over to a lower one, does not get the leadership back at once. */
 TEST(a_resignation_counts_for_a_session_timeout)
 {
-    struct memnet *p = world(3);
+    struct memnet *p = memnet_of(3, TIMEOUT);
     struct candidate s[3];
     clave_err err = CLAVE_ETIMEDOUT;
     enter_with(&s[0], p, 0, 9);
@@ -204,7 +199,7 @@ static void resign_when_asked(clave_async_latch *l, const clave_latch_event *ev,
 
 TEST(a_higher_one_asks_the_leader_to_go)
 {
-    struct memnet *p = world(4);
+    struct memnet *p = memnet_of(4, TIMEOUT);
     struct candidate s[3];
     clave_async_latch *leader;
     unsigned asked = 0;
@@ -236,9 +231,8 @@ TEST(a_higher_one_asks_the_leader_to_go)
     end(s, 3);
 }
 
-TEST(options_that_contradict_each_other)
+TEST_NET(options_that_contradict_each_other, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     clave_async_latch *l;
     const clave_latch_options wrong[] = {
         {.size = sizeof *wrong, .priority = -1},
@@ -259,7 +253,7 @@ TEST(any_message_may_be_lost)
 {
     static const int ops[] = {OP_GET_CHILDREN2, OP_MULTI, OP_DELETE, OP_CREATE2, OP_NOTIFICATION};
     for (unsigned i = 0; i < sizeof ops / sizeof *ops * 4 * 3 * 2; i++) {
-        struct memnet *p = world(4);
+        struct memnet *p = memnet_of(4, TIMEOUT);
         struct candidate s[4];
         for (size_t k = 0; k < 4; k++)
             enter_with(&s[k], p, k, (int32_t)k + 1);
@@ -281,7 +275,7 @@ TEST(any_message_may_be_lost)
 static struct memnet *looking(struct candidate *s)
 {
     const clave_latch_options o = {.size = sizeof o, .priority = 5};
-    struct memnet *p = world(2);
+    struct memnet *p = memnet_of(2, TIMEOUT);
     memnet_rule(p, (struct memnet_rule){0, MEMNET_REQUEST, OP_GET_CHILDREN2, MEMNET_HOLD, 2});
     candidate_enter(s, p, 0, "/e", &o);
     assert_true(clave__latch_is_first(s->l));
@@ -328,7 +322,7 @@ TEST(who_is_removed_while_it_looks_stands_again)
  * it resigns. The hand-over then fails after the new node has become the first. */
 TEST(a_hand_over_of_a_former_place_keeps_nobody_from_leading)
 {
-    struct memnet *p = world(3);
+    struct memnet *p = memnet_of(3, TIMEOUT);
     struct candidate first, s, higher;
     enter_with(&first, p, 0, 0);
     enter_with(&s, p, 1, 5);

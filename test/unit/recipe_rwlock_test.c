@@ -7,11 +7,6 @@
 
 enum { TIMEOUT = 6000 };
 
-static struct memnet *world(size_t clients)
-{
-    return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = TIMEOUT});
-}
-
 static const char *number_of(const char *node)
 {
     return node + strlen(node) - 10;
@@ -24,7 +19,7 @@ static const char *number_of(const char *node)
 TEST(readers_share_and_writers_do_not)
 {
     enum { N = 6 };
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(N);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = memnet_of(N, TIMEOUT);
     struct rwlock_owner s[N];
     /* r r w r w r */
     struct mutex_owner *in[N];
@@ -65,7 +60,7 @@ TEST(readers_share_and_writers_do_not)
 TEST(a_reader_watches_the_nearest_write_before_it)
 {
     enum { READERS = 5, N = READERS + 3 };
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(N);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = memnet_of(N, TIMEOUT);
     struct rwlock_owner s[N];
     for (size_t i = 0; i < N; i++)
         rwlock_owner_open(&s[i], p, i, "/rw", NULL);
@@ -91,9 +86,8 @@ TEST(a_reader_watches_the_nearest_write_before_it)
 }
 
 /* The nearest write gives up: the one before it is the one to wait for. */
-TEST(a_write_that_gives_up_does_not_let_readers_in)
+TEST_CLEAN_NET(a_write_that_gives_up_does_not_let_readers_in, 3, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
     struct rwlock_owner s[3];
     for (size_t i = 0; i < 3; i++)
         rwlock_owner_open(&s[i], p, i, "/rw", NULL);
@@ -116,7 +110,7 @@ TEST(a_write_that_gives_up_does_not_let_readers_in)
 TEST(testBasic)
 {
     enum { N = 8 };
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(N);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = memnet_of(N, TIMEOUT);
     struct rwlock_owner s[N];
     bool asked[N] = {false}, writes[N] = {false};
     unsigned most_readers = 0, grants = 0;
@@ -150,9 +144,8 @@ TEST(testBasic)
         rwlock_owner_close(&s[i]);
 }
 
-TEST(a_try_of_either_side_leaves_nothing)
+TEST_CLEAN_NET(a_try_of_either_side_leaves_nothing, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(rwlock_owner_close) struct rwlock_owner a, b;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     rwlock_owner_open(&b, p, 1, "/rw", NULL);
@@ -171,9 +164,8 @@ TEST(a_try_of_either_side_leaves_nothing)
 }
 
 /* A node of a try, though it be refused, is one that readers wait for. */
-TEST(a_refused_try_to_write_makes_no_node)
+TEST_CLEAN_NET(a_refused_try_to_write_makes_no_node, 3, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
     CLOSED_BY(rwlock_owner_close) struct rwlock_owner a, b, c;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     rwlock_owner_open(&b, p, 1, "/rw", NULL);
@@ -199,9 +191,8 @@ TEST(a_refused_try_to_write_makes_no_node)
 }
 
 /* What looked free was taken before the node was there: the node decides. */
-TEST(a_try_to_write_that_was_overtaken_is_refused)
+TEST_CLEAN_NET(a_try_to_write_that_was_overtaken_is_refused, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(rwlock_owner_close) struct rwlock_owner a, b;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     rwlock_owner_open(&b, p, 1, "/rw", NULL);
@@ -222,7 +213,7 @@ TEST(a_try_to_write_ends_with_its_connection)
 {
     static const int ops[] = {OP_SYNC, OP_GET_CHILDREN2, OP_CREATE2};
     for (size_t i = 0; i < 12; i++) {
-        CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+        CLOSED_BY(memnet_left_clean) struct memnet *p = memnet_of(2, TIMEOUT);
         CLOSED_BY(rwlock_owner_close) struct rwlock_owner a, b;
         rwlock_owner_open(&a, p, 0, "/rw", NULL);
         rwlock_owner_open(&b, p, 1, "/rw", NULL);
@@ -243,9 +234,8 @@ TEST(a_try_to_write_ends_with_its_connection)
     }
 }
 
-TEST(a_try_to_write_is_given_up_while_it_looks)
+TEST_CLEAN_NET(a_try_to_write_is_given_up_while_it_looks, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
     struct rwlock_owner a;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_SYNC, MEMNET_HOLD, 0});
@@ -258,9 +248,8 @@ TEST(a_try_to_write_is_given_up_while_it_looks)
 
 /* ---- downgrade ------------------------------------------------------------------------- */
 
-TEST(testDowngrading)
+TEST_CLEAN_NET(testDowngrading, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(rwlock_owner_close) struct rwlock_owner a, b;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     rwlock_owner_open(&b, p, 1, "/rw", NULL);
@@ -283,9 +272,8 @@ TEST(testDowngrading)
 }
 
 /* CURATOR-621: a writer that waited before the downgrade stays behind it. */
-TEST(testContendingDowngrading)
+TEST_CLEAN_NET(testContendingDowngrading, 3, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
     CLOSED_BY(rwlock_owner_close) struct rwlock_owner a, b, c;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     rwlock_owner_open(&b, p, 1, "/rw", NULL);
@@ -305,9 +293,8 @@ TEST(testContendingDowngrading)
 }
 
 /* The read is asked for and the write given back in one flight. */
-TEST(a_downgrade_need_not_be_awaited)
+TEST_CLEAN_NET(a_downgrade_need_not_be_awaited, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     struct rwlock_owner a, b;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     rwlock_owner_open(&b, p, 1, "/rw", NULL);
@@ -323,9 +310,8 @@ TEST(a_downgrade_need_not_be_awaited)
 }
 
 /* Another owner's read does not ride on my write. */
-TEST(testThatDowngradingRespectsThreads)
+TEST_NET(testThatDowngradingRespectsThreads, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     struct rwlock_owner a, b;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     rwlock_owner_share(&b, &a, 7);
@@ -338,9 +324,8 @@ TEST(testThatDowngradingRespectsThreads)
 
 /* Beside Curator 5.4's form of the downgrade: a read behind the write with a number of its
  * own. Whoever comes after it, waits for it. */
-TEST(a_downgrade_of_curator_5_4_is_waited_for)
+TEST_NET(a_downgrade_of_curator_5_4_is_waited_for, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     CLOSED_BY(rwlock_owner_close) struct rwlock_owner a;
     static const char read[] = "/rw/_c_00000000-0000-0000-0000-000000000002-__READ__0000000001";
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
@@ -358,9 +343,8 @@ TEST(a_downgrade_of_curator_5_4_is_waited_for)
 }
 
 /* The write node goes before the read stands: the read has no claim to its place. */
-TEST(a_downgrade_of_a_write_that_is_gone_queues_as_any_read)
+TEST_CLEAN_NET(a_downgrade_of_a_write_that_is_gone_queues_as_any_read, 3, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
     CLOSED_BY(rwlock_owner_close) struct rwlock_owner a, b;
     char node[160];
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
@@ -386,7 +370,7 @@ TEST(a_downgrade_of_a_write_that_is_gone_queues_as_any_read)
 TEST(a_downgrade_survives_lost_messages)
 {
     for (size_t way = 0; way < LOSSES; way++) {
-        CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+        CLOSED_BY(memnet_left_clean) struct memnet *p = memnet_of(2, TIMEOUT);
         CLOSED_BY(rwlock_owner_close) struct rwlock_owner a, b;
         rwlock_owner_open(&a, p, 0, "/rw", NULL);
         rwlock_owner_open(&b, p, 1, "/rw", NULL);
@@ -412,7 +396,7 @@ TEST(a_downgrade_survives_lost_messages)
 TEST(a_downgrade_given_up_leaves_nothing)
 {
     for (int way = 0; way < 4; way++) {
-        CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+        CLOSED_BY(memnet_left_clean) struct memnet *p = memnet_of(2, TIMEOUT);
         CLOSED_BY(rwlock_owner_close) struct rwlock_owner a, b;
         rwlock_owner_open(&a, p, 0, "/rw", NULL);
         rwlock_owner_open(&b, p, 1, "/rw", NULL);
@@ -441,9 +425,8 @@ TEST(a_downgrade_given_up_leaves_nothing)
 
 /* ---- upgrade --------------------------------------------------------------------------- */
 
-TEST(testThatUpgradingIsDisallowed)
+TEST_CLEAN_NET(testThatUpgradingIsDisallowed, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(rwlock_owner_close) struct rwlock_owner a, b;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     rwlock_owner_open(&b, p, 1, "/rw", NULL);
@@ -470,9 +453,8 @@ TEST(testThatUpgradingIsDisallowed)
     assert_int_equal(owner_begin_acquire(&a.write, OWNER_FOREVER), CLAVE_EUPGRADE);
 }
 
-TEST(a_read_behind_my_own_waiting_write_is_refused)
+TEST_NET(a_read_behind_my_own_waiting_write_is_refused, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     struct rwlock_owner a, b;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     rwlock_owner_open(&b, p, 1, "/rw", NULL);
@@ -517,7 +499,7 @@ static size_t participants(struct memnet *p, clave_rwlock_kind kind)
 TEST(testGetParticipantNodes)
 {
     enum { READERS = 20, WRITERS = 8 };
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(READERS + WRITERS);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = memnet_of(READERS + WRITERS, TIMEOUT);
     struct rwlock_owner s[READERS + WRITERS];
     assert_int_equal(participants(p, CLAVE_RWLOCK_BOTH), 0);
     for (size_t i = 0; i < READERS + WRITERS; i++) {
@@ -539,9 +521,8 @@ static void on_data(clave_async_client *c, const clave_result *res, void *arg)
 }
 
 /* The data is copied at construction. A downgrade carries it too. */
-TEST(testSetNodeData)
+TEST_NET(testSetNodeData, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     CLOSED_BY(rwlock_owner_close) struct rwlock_owner a;
     char data[] = "here";
     clave_mutex_options o = {.size = sizeof o, .data = data, .len = 4};
@@ -559,9 +540,8 @@ TEST(testSetNodeData)
 }
 
 /* The path of a killed session's write lock is gone when another gets the lock. */
-TEST(testLockPath)
+TEST_CLEAN_NET(testLockPath, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(rwlock_owner_close) struct rwlock_owner a, b;
     char node[160], names[4][96];
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
@@ -580,9 +560,8 @@ TEST(testLockPath)
 /* ---- sessions and faults ---------------------------------------------------------------- */
 
 /* Both grants of a downgrade go with the session, each told once. */
-TEST(a_session_that_ends_takes_both_sides)
+TEST_CLEAN_NET(a_session_that_ends_takes_both_sides, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(rwlock_owner_close) struct rwlock_owner a;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     owner_acquire(&a.write, OWNER_FOREVER);
@@ -600,9 +579,8 @@ TEST(a_session_that_ends_takes_both_sides)
     assert_true(owner_holds(&a.read));
 }
 
-TEST(a_waiting_reader_keeps_its_place_over_a_reconnect)
+TEST_CLEAN_NET(a_waiting_reader_keeps_its_place_over_a_reconnect, 3, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
     struct rwlock_owner s[3];
     for (size_t i = 0; i < 3; i++)
         rwlock_owner_open(&s[i], p, i, "/rw", NULL);
@@ -700,9 +678,8 @@ TEST_EACH_ALLOCATION(every_allocation_may_fail_once, 30)
 
 /* A writer that waits behind a write that becomes a read is granted after the read: its token
  * has to be the greater. (Seed 10, docs/evidence/simulation.md.) */
-TEST(tokens_grow_past_a_downgrade)
+TEST_NET(tokens_grow_past_a_downgrade, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     CLOSED_BY(rwlock_owner_close) struct rwlock_owner a, b;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     rwlock_owner_open(&b, p, 1, "/rw", NULL);
@@ -721,7 +698,7 @@ TEST(tokens_grow_past_a_downgrade)
 TEST(a_refused_try_says_who_is_in_the_way)
 {
     enum { READERS = 3, WRITER = 3, LATE = 4, OTHER = 5, ALL };
-    CLOSED_BY(memnet_freed) struct memnet *p = world(ALL);
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_of(ALL, TIMEOUT);
     struct rwlock_owner u[ALL];
     const clave_async_client *late = p->clients[LATE].c;
     for (size_t i = 0; i < ALL; i++)

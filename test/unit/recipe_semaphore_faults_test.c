@@ -10,16 +10,10 @@
 
 enum { TIMEOUT = 6000 };
 
-static struct memnet *world(size_t clients)
-{
-    return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = TIMEOUT});
-}
-
 /* ---- ending, losing, failing ------------------------------------------------------------ */
 
-TEST(release_with_a_callback_runs_it_when_the_node_is_gone)
+TEST_CLEAN_NET(release_with_a_callback_runs_it_when_the_node_is_gone, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
     CLOSED_BY(semaphore_user_close) struct semaphore_user a;
     semaphore_user_open(&a, p, 0, 2);
     semaphore_user_acquire(&a, 1, OWNER_FOREVER);
@@ -33,9 +27,8 @@ TEST(release_with_a_callback_runs_it_when_the_node_is_gone)
 }
 
 /* CURATOR-462, testInterruptAcquire: given up wherever it stands. */
-TEST(testInterruptAcquire)
+TEST_CLEAN_NET(testInterruptAcquire, 3, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
     CLOSED_BY(semaphore_user_close) struct semaphore_user a, b, c;
     semaphore_user_open(&a, p, 0, 1);
     semaphore_user_open(&b, p, 1, 1);
@@ -60,9 +53,8 @@ TEST(testInterruptAcquire)
 }
 
 /* Half of what was asked for is there when time is up: none of it stays. */
-TEST(all_or_nothing_when_time_is_up)
+TEST_CLEAN_NET(all_or_nothing_when_time_is_up, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(semaphore_user_close) struct semaphore_user a, b;
     semaphore_user_open(&a, p, 0, 4);
     semaphore_user_open(&b, p, 1, 4);
@@ -79,9 +71,8 @@ TEST(all_or_nothing_when_time_is_up)
 }
 
 /* The waiter's lease node is deleted under it: it is made again, and nothing is left over. */
-TEST(testNoOrphanedNodes)
+TEST_CLEAN_NET(testNoOrphanedNodes, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(semaphore_user_close) struct semaphore_user a, b;
     char names[4][96], path[128];
     semaphore_user_open(&a, p, 0, 1);
@@ -102,9 +93,8 @@ TEST(testNoOrphanedNodes)
 }
 
 /* The same with the place in the queue: another may get in meanwhile, never beside it. */
-TEST(a_gate_that_is_deleted_sends_the_acquire_back)
+TEST_CLEAN_NET(a_gate_that_is_deleted_sends_the_acquire_back, 3, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
     CLOSED_BY(semaphore_user_close) struct semaphore_user a, b, c;
     char names[4][96], path[128];
     semaphore_user_open(&a, p, 0, 1);
@@ -128,9 +118,8 @@ TEST(a_gate_that_is_deleted_sends_the_acquire_back)
 
 /* The answer to the create of a lease is lost, and another process with the session goes on with
  * the acquire meanwhile: it has the lease, and has left the place in the queue. */
-TEST(a_lease_by_a_name_of_the_users_is_kept_without_the_gate)
+TEST_CLEAN_NET(a_lease_by_a_name_of_the_users_is_kept_without_the_gate, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     struct queue_place place = {.uuid = "01234567-89ab-4def-8123-456789abcdef"};
     CLOSED_BY(semaphore_user_close) struct semaphore_user a;
     char names[2][96], path[128];
@@ -160,9 +149,8 @@ TEST(a_lease_by_a_name_of_the_users_is_kept_without_the_gate)
     assert_int_equal(semaphore_user_leases_at_server(p), 1);
 }
 
-TEST(testClientClose)
+TEST_CLEAN_NET(testClientClose, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(semaphore_user_close) struct semaphore_user a, b;
     semaphore_user_open(&a, p, 0, 2);
     semaphore_user_open(&b, p, 1, 2);
@@ -185,7 +173,7 @@ TEST(testClientClose)
 TEST(testAcquireAfterLostServer)
 {
     enum { N = 10 };
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(N);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = memnet_of(N, TIMEOUT);
     struct semaphore_user a[N];
     for (size_t i = 0; i < N; i++) {
         semaphore_user_open(&a[i], p, i, 1);
@@ -208,9 +196,8 @@ TEST(testAcquireAfterLostServer)
 }
 
 /* The session ends: leases given out are lost, each reported once; a waiter begins anew. */
-TEST(a_session_that_ends_takes_its_leases)
+TEST_CLEAN_NET(a_session_that_ends_takes_its_leases, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(semaphore_user_close) struct semaphore_user a, b;
     semaphore_user_open(&a, p, 0, 2);
     semaphore_user_open(&b, p, 1, 2);
@@ -239,9 +226,8 @@ static void on_written(clave_async_client *c, const clave_result *res, void *arg
 }
 
 /* Stopped beyond its session: its guarded writes fail, and nothing of it is valid. */
-TEST(a_holder_that_was_stopped_does_no_harm)
+TEST_CLEAN_NET(a_holder_that_was_stopped_does_no_harm, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(semaphore_user_close) struct semaphore_user a, b;
     semaphore_user_open(&a, p, 0, 1);
     semaphore_user_open(&b, p, 1, 1);
@@ -265,9 +251,8 @@ TEST(a_holder_that_was_stopped_does_no_harm)
     assert_int_equal(guarded_multi(of_lease(a.held[0]), &op, 1, on_written, &written), CLAVE_ELOST);
 }
 
-TEST(max_hold_ends_a_lease)
+TEST_CLEAN_NET(max_hold_ends_a_lease, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(semaphore_user_close) struct semaphore_user a, b;
     assert_int_equal(semaphore_user_open_with(
                          &a, p, 0, (clave_semaphore_options){.limit = 1, .max_hold_ms = 2000}),
@@ -281,9 +266,8 @@ TEST(max_hold_ends_a_lease)
     assert_int_equal(semaphore_user_release(&a), CLAVE_EMAXHOLD);
 }
 
-TEST(ten_thousand_failed_acquires_leave_nothing)
+TEST_CLEAN_NET(ten_thousand_failed_acquires_leave_nothing, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(semaphore_user_close) struct semaphore_user a, b;
     semaphore_user_open(&a, p, 0, 1);
     semaphore_user_open(&b, p, 1, 1);
@@ -299,9 +283,8 @@ TEST(ten_thousand_failed_acquires_leave_nothing)
     assert_true(memnet_stats(p).watches <= 1); /* the holder's own */
 }
 
-TEST(free_cancels_what_waits_and_releases_what_is_held)
+TEST_CLEAN_NET(free_cancels_what_waits_and_releases_what_is_held, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
     struct semaphore_user a;
     semaphore_user_open(&a, p, 0, 2);
     semaphore_user_acquire(&a, 2, OWNER_FOREVER);
@@ -426,9 +409,8 @@ TEST(a_limit_is_followed_though_memory_was_short)
 
 /* Two leases are wanted, and the second is given back too late for the longest hold of the
  * first: its time begins when both are given out. (Seed 5261, docs/evidence/simulation.md.) */
-TEST(the_longest_hold_begins_with_the_last_lease)
+TEST_NET(the_longest_hold_begins_with_the_last_lease, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     CLOSED_BY(semaphore_user_close) struct semaphore_user a, b;
     semaphore_user_open_with(&a, p, 0, (clave_semaphore_options){.limit = 2, .max_hold_ms = 1000});
     semaphore_user_open(&b, p, 1, 2);
@@ -449,9 +431,8 @@ TEST(the_longest_hold_begins_with_the_last_lease)
 
 /* A process is stopped beyond the deadline, and learns first that it is its turn: it asks for
  * no lease any more. (Seed 6792, docs/evidence/simulation.md.) */
-TEST(no_lease_is_asked_for_after_the_deadline)
+TEST_NET(no_lease_is_asked_for_after_the_deadline, 3, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(3);
     CLOSED_BY(semaphore_user_close) struct semaphore_user a, b, c;
     semaphore_user_open(&a, p, 0, 1);
     semaphore_user_open(&b, p, 1, 1);

@@ -6,11 +6,6 @@
 
 enum { TIMEOUT = 6000 };
 
-static struct memnet *world(size_t clients)
-{
-    return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = TIMEOUT});
-}
-
 /* The nodes are there, and b owns the only slot if it is full. */
 static void open_two(struct memnet *p, struct slot_user *a, struct slot_user *b, bool full)
 {
@@ -40,7 +35,7 @@ static struct memnet_rule rule(enum memnet_direction way, int op, enum memnet_ac
 
 TEST(a_deadline_ends_the_wait)
 {
-    struct memnet *p = world(3);
+    struct memnet *p = memnet_of(3, TIMEOUT);
     struct slot_user a, b, c;
     open_two(p, &a, &b, true);
     slot_user_open(&c, p, 2, 1);
@@ -62,7 +57,7 @@ TEST(a_deadline_ends_the_wait)
 
 TEST(a_deadline_while_there_is_no_server)
 {
-    struct memnet *p = world(2);
+    struct memnet *p = memnet_of(2, TIMEOUT);
     struct slot_user a, b;
     open_two(p, &a, &b, false);
     memnet_refuse(p, 0, true);
@@ -80,7 +75,7 @@ TEST(a_deadline_while_there_is_no_server)
 /* The transaction was sent: its answer decides, though it comes after the deadline. */
 TEST(a_deadline_while_the_transaction_is_under_way)
 {
-    struct memnet *p = world(2);
+    struct memnet *p = memnet_of(2, TIMEOUT);
     struct slot_user a, b;
     open_two(p, &a, &b, false);
     memnet_rule(p, rule(MEMNET_REPLY, OP_MULTI, MEMNET_HOLD));
@@ -100,7 +95,7 @@ TEST(a_deadline_while_the_transaction_is_under_way)
 TEST(a_doubt_after_the_deadline_is_told)
 {
     for (int applied = 0; applied < 2; applied++) {
-        struct memnet *p = world(2);
+        struct memnet *p = memnet_of(2, TIMEOUT);
         struct slot_user a, b;
         open_two(p, &a, &b, false);
         memnet_rule(p, rule(applied ? MEMNET_REPLY : MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD));
@@ -123,7 +118,7 @@ TEST(a_doubt_after_the_deadline_is_told)
 TEST(a_doubt_at_the_deadline_is_told)
 {
     for (int trying = 0; trying < 2; trying++) {
-        struct memnet *p = world(2);
+        struct memnet *p = memnet_of(2, TIMEOUT);
         struct slot_user a, b;
         open_two(p, &a, &b, false);
         memnet_rule(p, rule(MEMNET_REPLY, OP_MULTI, MEMNET_HOLD));
@@ -154,7 +149,7 @@ TEST(a_take_is_cancelled_wherever_it_stands)
         {OP_CREATE2, false, true},  {OP_GET_DATA, true, false},
     };
     for (size_t i = 0; i < 2 * sizeof at / sizeof *at; i++) {
-        struct memnet *p = world(2);
+        struct memnet *p = memnet_of(2, TIMEOUT);
         struct slot_user a, b;
         enum memnet_direction way = i % 2 ? MEMNET_REPLY : MEMNET_REQUEST;
         if (at[i / 2].first_time) {
@@ -183,7 +178,7 @@ TEST(a_take_is_cancelled_wherever_it_stands)
 
 TEST(a_cancelled_one_lets_the_next_take)
 {
-    struct memnet *p = world(3);
+    struct memnet *p = memnet_of(3, TIMEOUT);
     struct slot_user a, b, c;
     open_two(p, &a, &b, true);
     slot_user_open(&c, p, 2, 1);
@@ -203,7 +198,7 @@ TEST(a_cancelled_one_lets_the_next_take)
 TEST(a_lost_answer_is_looked_up)
 {
     for (int applied = 0; applied < 2; applied++) {
-        struct memnet *p = world(2);
+        struct memnet *p = memnet_of(2, TIMEOUT);
         struct slot_user a, b;
         open_two(p, &a, &b, false);
         memnet_rule(p, rule(applied ? MEMNET_REPLY : MEMNET_REQUEST, OP_MULTI, MEMNET_LOSE));
@@ -224,7 +219,7 @@ TEST(a_lost_answer_is_looked_up)
 TEST(a_session_that_ends_is_survived)
 {
     for (int applied = 0; applied < 2; applied++) {
-        struct memnet *p = world(2);
+        struct memnet *p = memnet_of(2, TIMEOUT);
         struct slot_user a, b;
         open_two(p, &a, &b, false);
         memnet_rule(p, rule(applied ? MEMNET_REPLY : MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD));
@@ -242,7 +237,7 @@ TEST(a_session_that_ends_is_survived)
 
 TEST(waiting_goes_on_in_a_new_session)
 {
-    struct memnet *p = world(3);
+    struct memnet *p = memnet_of(3, TIMEOUT);
     struct slot_user a, b, c;
     open_two(p, &a, &b, true);
     slot_user_open(&c, p, 2, 1);
@@ -279,7 +274,7 @@ static void trip(struct memnet *p, size_t client, int stop)
  * count, which then says nothing about the places before it: C's is there, and about to take. */
 TEST(a_new_place_waits_for_those_before_it)
 {
-    struct memnet *p = world(3);
+    struct memnet *p = memnet_of(3, TIMEOUT);
     struct slot_user a, b, c;
     open_two(p, &c, &b, true);
     slot_user_open(&a, p, 2, 1);
@@ -312,7 +307,7 @@ TEST(a_new_place_waits_for_those_before_it)
 /* Somebody deletes the place of the first one, and so ends its take. */
 TEST(a_place_that_is_deleted_ends_its_take)
 {
-    struct memnet *p = world(2);
+    struct memnet *p = memnet_of(2, TIMEOUT);
     struct slot_user a, b;
     char names[2][96], path[128];
     open_two(p, &a, &b, true);
@@ -331,7 +326,7 @@ TEST(a_place_that_is_deleted_ends_its_take)
 /* Nothing is done on the strength of an old reading: the version of the owners says so. */
 TEST(two_takes_of_one_reading_are_one)
 {
-    struct memnet *p = world(2);
+    struct memnet *p = memnet_of(2, TIMEOUT);
     struct slot_user a, b;
     open_two(p, &a, &b, false);
     memnet_rule(p, rule(MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD));
@@ -350,7 +345,7 @@ TEST(two_takes_of_one_reading_are_one)
 
 TEST(a_limit_that_changes_under_the_transaction_counts)
 {
-    struct memnet *p = world(2);
+    struct memnet *p = memnet_of(2, TIMEOUT);
     struct slot_user a, b;
     open_two(p, &a, &b, false);
     memnet_rule(p, rule(MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD));
@@ -380,7 +375,7 @@ TEST(a_give_whose_answer_is_lost_is_repeated)
         {false, true, false, CLAVE_ECONNLOSS, true}, {false, true, true, CLAVE_OK, true},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct memnet *p = world(2);
+        struct memnet *p = memnet_of(2, TIMEOUT);
         struct slot_user a, b;
         open_two(p, &a, &b, false);
         slot_user_take(&a, "a", OWNER_FOREVER);
@@ -434,7 +429,7 @@ TEST(free_cancels_what_is_pending)
 {
     static const int ops[] = {OP_SYNC, OP_GET_DATA, OP_CREATE2, OP_MULTI, MEMNET_NONE};
     for (size_t i = 0; i < 2 * sizeof ops / sizeof *ops; i++) {
-        struct memnet *p = world(2);
+        struct memnet *p = memnet_of(2, TIMEOUT);
         struct slot_user a, b;
         open_two(p, &a, &b, ops[i / 2] == MEMNET_NONE);
         memnet_rule(p, rule(i % 2 ? MEMNET_REPLY : MEMNET_REQUEST, ops[i / 2], MEMNET_HOLD));
@@ -457,7 +452,7 @@ TEST(a_client_that_ends_ends_all)
 {
     static const int ops[] = {OP_SYNC, OP_GET_DATA, OP_CREATE2, OP_MULTI, MEMNET_NONE};
     for (size_t i = 0; i < 4 * sizeof ops / sizeof *ops; i++) {
-        CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+        CLOSED_BY(memnet_left_clean) struct memnet *p = memnet_of(2, TIMEOUT);
         struct slot_user a, b;
         int op = ops[i / 4];
         open_two(p, &a, &b, op == MEMNET_NONE);
@@ -489,7 +484,7 @@ TEST(a_client_that_ends_ends_all)
 /* Closed after the answer to a give was lost, before it is repeated. */
 TEST(a_give_that_pauses_is_told_of_the_end)
 {
-    struct memnet *p = world(2);
+    struct memnet *p = memnet_of(2, TIMEOUT);
     struct slot_user a, b;
     open_two(p, &a, &b, false);
     slot_user_take(&a, "a", OWNER_FOREVER);
@@ -507,7 +502,7 @@ TEST(a_give_that_pauses_is_told_of_the_end)
  * and no slot comes with it. */
 TEST(an_unknown_give_names_no_slot)
 {
-    struct memnet *p = world(2);
+    struct memnet *p = memnet_of(2, TIMEOUT);
     struct slot_user a, b;
     open_two(p, &a, &b, false);
     slot_user_take(&a, "a", OWNER_FOREVER);

@@ -5,16 +5,10 @@
 
 enum { TIMEOUT = 6000 };
 
-static struct memnet *world(size_t clients)
-{
-    return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = TIMEOUT});
-}
-
 /* ---- take ------------------------------------------------------------------------------------ */
 
-TEST(a_free_slot_is_taken)
+TEST_NET(a_free_slot_is_taken, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     struct slot_user a;
     slot_user_open(&a, p, 0, 1);
     assert_int_equal(slot_user_take(&a, "web/1", OWNER_FOREVER), CLAVE_OK);
@@ -36,9 +30,8 @@ TEST(a_free_slot_is_taken)
 }
 
 /* Two readings and the place together, the transaction; and nothing afterwards. */
-TEST(a_take_costs_few_requests)
+TEST_CLEAN_NET(a_take_costs_few_requests, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
     CLOSED_BY(slot_user_close) struct slot_user a;
     slot_user_open(&a, p, 0, 9);
     slot_user_take(&a, "1", OWNER_FOREVER); /* makes the nodes */
@@ -54,7 +47,7 @@ TEST(a_take_costs_few_requests)
 TEST(the_others_wait_in_order)
 {
     enum { N = 5, LIMIT = 2 };
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(N);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = memnet_of(N, TIMEOUT);
     struct slot_user a[N];
     char id[N][8];
     for (size_t i = 0; i < N; i++) {
@@ -82,7 +75,7 @@ TEST(the_others_wait_in_order)
 TEST(a_hand_over_is_no_herd)
 {
     enum { N = 8 };
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(N);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = memnet_of(N, TIMEOUT);
     struct slot_user a[N];
     char id[8];
     for (size_t i = 0; i < N; i++) {
@@ -106,9 +99,8 @@ TEST(a_hand_over_is_no_herd)
         slot_user_close(&a[i]);
 }
 
-TEST(a_try_does_not_wait)
+TEST_NET(a_try_does_not_wait, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     CLOSED_BY(slot_user_close) struct slot_user a, b;
     slot_user_open(&a, p, 0, 1);
     slot_user_open(&b, p, 1, 1);
@@ -132,7 +124,7 @@ TEST(a_try_does_not_wait)
 TEST(a_try_takes_what_those_before_it_leave)
 {
     for (uint32_t limit = 1; limit <= 2; limit++) {
-        CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+        CLOSED_BY(memnet_left_clean) struct memnet *p = memnet_of(2, TIMEOUT);
         CLOSED_BY(slot_user_close) struct slot_user a, b;
         slot_user_open(&a, p, 0, limit);
         slot_user_open(&b, p, 1, limit);
@@ -156,7 +148,7 @@ TEST(a_try_takes_what_those_before_it_leave)
 TEST(tries_do_not_refuse_each_other)
 {
     enum { N = 12 };
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(N);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = memnet_of(N, TIMEOUT);
     struct slot_user a[N];
     char id[N][8];
     for (size_t i = 0; i < N; i++)
@@ -177,9 +169,8 @@ TEST(tries_do_not_refuse_each_other)
 }
 
 /* What an id owns already it gets again, from whatever client, also when no slot is free. */
-TEST(an_id_owns_one_slot)
+TEST_CLEAN_NET(an_id_owns_one_slot, 3, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
     CLOSED_BY(slot_user_close) struct slot_user a, b;
     slot_user_open(&a, p, 0, 2);
     slot_user_open(&b, p, 1, 2);
@@ -211,9 +202,8 @@ TEST(an_id_owns_one_slot)
 /* ---- give and break ---------------------------------------------------------------------------
  */
 
-TEST(a_give_is_repeated_without_harm)
+TEST_NET(a_give_is_repeated_without_harm, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     CLOSED_BY(slot_user_close) struct slot_user a;
     slot_user_open(&a, p, 0, 1);
     slot_user_give(&a, "x", 0); /* no node is there */
@@ -242,9 +232,8 @@ TEST(a_give_is_repeated_without_harm)
 }
 
 /* At whatever client they wait: their owner has said that it needs none. */
-TEST(a_give_ends_the_takes_of_its_id)
+TEST_CLEAN_NET(a_give_ends_the_takes_of_its_id, 3, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
     CLOSED_BY(slot_user_close) struct slot_user a, b, c;
     slot_user_open(&a, p, 0, 1);
     slot_user_open(&b, p, 1, 1);
@@ -266,9 +255,8 @@ TEST(a_give_ends_the_takes_of_its_id)
 
 /* What a leader says that was deposed unawares is old: it can commit nothing. So a give is certain
  * when something was committed after its readings, on the same connection. */
-TEST(a_give_that_finds_nothing_is_proved_by_a_commit)
+TEST_CLEAN_NET(a_give_that_finds_nothing_is_proved_by_a_commit, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(slot_user_close) struct slot_user a, b;
     slot_user_open(&a, p, 0, 1);
     slot_user_open(&b, p, 1, 1);
@@ -289,9 +277,8 @@ TEST(a_give_that_finds_nothing_is_proved_by_a_commit)
 
 /* A take was given up, and its id has given since: its transaction, on its way all the time, does
  * nothing. */
-TEST(a_take_of_before_a_give_takes_nothing_after_it)
+TEST_CLEAN_NET(a_take_of_before_a_give_takes_nothing_after_it, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     struct slot_user a, b;
     slot_user_open(&a, p, 0, 1);
     slot_user_open(&b, p, 1, 1);
@@ -314,7 +301,7 @@ TEST(a_take_of_before_a_give_takes_nothing_after_it)
 TEST(a_give_that_is_late_ends_nothing)
 {
     for (int again = 0; again < 2; again++) {
-        CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+        CLOSED_BY(memnet_freed) struct memnet *p = memnet_of(2, TIMEOUT);
         CLOSED_BY(slot_user_close) struct slot_user a, b;
         slot_user_open(&a, p, 0, 1);
         slot_user_open(&b, p, 1, 1);
@@ -337,9 +324,8 @@ TEST(a_give_that_is_late_ends_nothing)
 }
 
 /* Likewise one whose deadline comes before it has found what to delete. */
-TEST(a_give_that_is_over_looks_for_nothing)
+TEST_NET(a_give_that_is_over_looks_for_nothing, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     CLOSED_BY(slot_user_close) struct slot_user a, b;
     slot_user_open(&a, p, 0, 1);
     slot_user_open(&b, p, 1, 1);
@@ -354,9 +340,8 @@ TEST(a_give_that_is_over_looks_for_nothing)
 }
 
 /* Another process has taken for the id: it need not wait until it is the first. */
-TEST(a_take_that_waits_hears_that_its_id_owns)
+TEST_CLEAN_NET(a_take_that_waits_hears_that_its_id_owns, 4, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(4);
     CLOSED_BY(slot_user_close) struct slot_user z, w, y;
     slot_user_open(&z, p, 0, 1);
     slot_user_open(&w, p, 1, 1);
@@ -431,9 +416,8 @@ static void on_broken(clave_async_slots *s, clave_err err, const clave_slot *slo
     a->given = slot ? slot->token : 0;
 }
 
-TEST(a_break_is_recorded)
+TEST_CLEAN_NET(a_break_is_recorded, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(slot_user_close) struct slot_user a, b;
     slot_user_open(&a, p, 0, 1);
     slot_user_open(&b, p, 1, 1);
@@ -471,9 +455,8 @@ TEST(a_break_is_recorded)
 }
 
 /* It takes room, is told to those who wait, and an operator may break it by its name. */
-TEST(what_is_no_slot_is_told_and_broken)
+TEST_CLEAN_NET(what_is_no_slot_is_told_and_broken, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(slot_user_close) struct slot_user a;
     slot_user_open(&a, p, 0, 1);
     slot_user_set_limit(&a, 1);
@@ -507,7 +490,7 @@ TEST(a_limit_that_is_no_number_lets_nobody_in)
 {
     static const char *const bad[] = {"3", "", "5000", "\xff\xff\xff\xff", "12345"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+        CLOSED_BY(memnet_freed) struct memnet *p = memnet_of(2, TIMEOUT);
         CLOSED_BY(slot_user_close) struct slot_user a;
         slot_user_open(&a, p, 0, 1);
         slot_user_set_limit(&a, 1);
@@ -526,7 +509,7 @@ TEST(a_limit_that_is_no_number_lets_nobody_in)
 TEST(the_limit_is_followed)
 {
     enum { N = 4 };
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(N);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = memnet_of(N, TIMEOUT);
     struct slot_user a[N];
     char id[8];
     for (size_t i = 0; i < N; i++)
@@ -555,9 +538,8 @@ TEST(the_limit_is_followed)
         slot_user_close(&a[i]);
 }
 
-TEST(a_missing_limit_is_made_of_the_seed)
+TEST_NET(a_missing_limit_is_made_of_the_seed, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     CLOSED_BY(slot_user_close) struct slot_user a, b;
     slot_user_open(&a, p, 0, 3);
     slot_user_open(&b, p, 1, 5);
@@ -574,9 +556,8 @@ TEST(a_missing_limit_is_made_of_the_seed)
 }
 
 /* Nobody takes on the strength of a limit that is no longer there. */
-TEST(a_limit_that_goes_while_they_wait)
+TEST_CLEAN_NET(a_limit_that_goes_while_they_wait, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     CLOSED_BY(slot_user_close) struct slot_user a;
     slot_user_open(&a, p, 0, 0);
     slot_user_set_limit(&a, 0);
@@ -600,9 +581,8 @@ static void on_participants(clave_async_client *c, clave_err err, const clave_pa
         snprintf(names + strlen(names), 64 - strlen(names), "name=%s ", list[i].identity.name);
 }
 
-TEST(the_list_has_owners_and_the_queue_those_who_wait)
+TEST_NET(the_list_has_owners_and_the_queue_those_who_wait, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     CLOSED_BY(slot_user_close) struct slot_user a;
     char names[64] = "";
     slot_user_open(&a, p, 0, 2);
@@ -651,9 +631,8 @@ static clave_async_grant *grant_of(const struct slot_user *a)
     return g;
 }
 
-TEST(a_grant_writes_while_the_slot_is_owned)
+TEST_NET(a_grant_writes_while_the_slot_is_owned, 2, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     struct slot_user a;
     clave_async_grant *none;
     assert_int_equal(memnet_create(p, 1, "/x"), CLAVE_OK);
@@ -696,9 +675,8 @@ TEST(a_grant_writes_while_the_slot_is_owned)
     clave_async_grant_free(later);
 }
 
-TEST(options_are_checked)
+TEST_NET(options_are_checked, 1, TIMEOUT)
 {
-    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     clave_async_client *c = p->clients[0].c;
     clave_async_slots *s;
     static const clave_acl acl = {CLAVE_PERM_ALL, "world", "anyone"};

@@ -8,11 +8,6 @@
 
 enum { TIMEOUT = 6000, STEP = 10 };
 
-static struct memnet *world(size_t clients)
-{
-    return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = TIMEOUT});
-}
-
 static const clave_latch_options session_policy = {.size = sizeof session_policy,
                                                    .policy = CLAVE_POLICY_SESSION};
 
@@ -40,7 +35,7 @@ static void end(struct candidate *s, size_t n)
 TEST(CURATOR_460)
 {
     struct candidate s[2];
-    struct memnet *p = world(2);
+    struct memnet *p = memnet_of(2, TIMEOUT);
     candidate_enter(&s[0], p, 0, "/e", &session_policy);
     candidate_enter(&s[1], p, 1, "/e", &session_policy);
     memnet_advance(p, 1900); /* the last contact is a while ago */
@@ -62,7 +57,7 @@ TEST(CURATOR_460)
 TEST(CURATOR_498)
 {
     struct candidate s[2];
-    struct memnet *p = world(2);
+    struct memnet *p = memnet_of(2, TIMEOUT);
     candidate_enter(&s[1], p, 1, "/e", NULL);
     candidate_close(&s[1]); /* the path is there */
     candidate_open(&s[0], p, 0, "/e", NULL);
@@ -83,7 +78,7 @@ TEST(CURATOR_498)
 TEST(testWatchedNodeDeletedOnReconnect)
 {
     struct candidate s[2];
-    struct memnet *p = world(2);
+    struct memnet *p = memnet_of(2, TIMEOUT);
     candidate_enter(&s[0], p, 0, "/e", NULL);
     candidate_enter(&s[1], p, 1, "/e", NULL);
     memnet_refuse(p, 1, true);
@@ -104,7 +99,7 @@ TEST(CURATOR_504_644)
     enum { N = 3 };
     struct candidate s[N];
     char node[N][128];
-    struct memnet *p = world(N);
+    struct memnet *p = memnet_of(N, TIMEOUT);
     for (size_t i = 0; i < N; i++) {
         candidate_enter(&s[i], p, i, "/e", NULL);
         snprintf(node[i], sizeof node[i], "%s", clave_async_latch_own_path(s[i].l));
@@ -128,7 +123,7 @@ TEST(CURATOR_504_644)
 TEST(CURATOR_645)
 {
     struct candidate s[2];
-    struct memnet *p = world(2);
+    struct memnet *p = memnet_of(2, TIMEOUT);
     candidate_enter(&s[0], p, 0, "/e", NULL);
     memnet_rule(p, (struct memnet_rule){1, MEMNET_REQUEST, OP_GET_DATA, MEMNET_HOLD, 0});
     candidate_enter(&s[1], p, 1, "/e", NULL);
@@ -150,7 +145,7 @@ TEST(CURATOR_645)
 TEST(testResettingOfLeadershipAfterConcurrentLeadershipChange)
 {
     struct candidate s[2];
-    struct memnet *p = world(3);
+    struct memnet *p = memnet_of(3, TIMEOUT);
     candidate_enter(&s[0], p, 0, "/e", NULL);
     candidate_enter(&s[1], p, 1, "/e", NULL);
     for (int round = 0; round < 3; round++) {
@@ -170,7 +165,7 @@ TEST(testResettingOfLeadershipAfterConcurrentLeadershipChange)
  * old session's node as the first, and it is taken for a grant (open in Curator). */
 TEST(CURATOR_604)
 {
-    struct memnet *p = world(2);
+    struct memnet *p = memnet_of(2, TIMEOUT);
     struct candidate s[2];
     struct mutex_owner held[2];
     candidate_enter(&s[1], p, 1, "/e", NULL);
@@ -208,7 +203,7 @@ TEST(CURATOR_604)
 TEST(CURATOR_620)
 {
     struct candidate s[2];
-    struct memnet *p = world(2);
+    struct memnet *p = memnet_of(2, TIMEOUT);
     candidate_enter(&s[0], p, 0, "/e", NULL);
     candidate_enter(&s[1], p, 1, "/e", NULL);
     for (int i = 0; i < 4; i++) {
@@ -229,7 +224,7 @@ TEST(CURATOR_620)
 TEST(CURATOR_653)
 {
     struct candidate s[2];
-    struct memnet *p = world(2);
+    struct memnet *p = memnet_of(2, TIMEOUT);
     candidate_enter(&s[1], p, 1, "/e", NULL);
     candidate_enter(&s[0], p, 0, "/e", NULL);
     int64_t token = candidate_grant(&s[1]).token;
@@ -249,7 +244,7 @@ TEST(CURATOR_653)
  * acquire waited for it. For a latch: the close, and the resignation. */
 TEST(CURATOR_678)
 {
-    struct memnet *p = world(2);
+    struct memnet *p = memnet_of(2, TIMEOUT);
     struct candidate s[2];
     struct mutex_owner held;
     candidate_enter(&s[0], p, 0, "/e", NULL);
@@ -283,7 +278,7 @@ TEST(CURATOR_696)
     for (size_t i = 0; i < 2; i++) {
         clave_latch_options o = {.size = sizeof o, .policy = policies[i]};
         struct candidate s[2];
-        struct memnet *p = world(2);
+        struct memnet *p = memnet_of(2, TIMEOUT);
         candidate_enter(&s[0], p, 0, "/e", &o);
         int64_t session = candidate_grant(&s[0]).session_id;
         memnet_stop_server(p);
@@ -305,7 +300,7 @@ TEST(CURATOR_696)
 TEST(CURATOR_724)
 {
     struct candidate s[2];
-    struct memnet *p = world(3);
+    struct memnet *p = memnet_of(3, TIMEOUT);
     candidate_enter(&s[0], p, 0, "/e", NULL);
     memnet_rule(p, (struct memnet_rule){1, MEMNET_REQUEST, OP_GET_CHILDREN2, MEMNET_HOLD, 0});
     candidate_enter(&s[1], p, 1, "/e", NULL); /* its listing is yet to come */
@@ -328,7 +323,7 @@ TEST(CURATOR_724)
 TEST(a_leader_that_was_stopped_wakes_as_none)
 {
     struct candidate s[2];
-    struct memnet *p = world(2);
+    struct memnet *p = memnet_of(2, TIMEOUT);
     assert_int_equal(memnet_create(p, 0, "/x"), CLAVE_OK);
     candidate_enter(&s[0], p, 0, "/e", &session_policy);
     candidate_enter(&s[1], p, 1, "/e", &session_policy);
@@ -397,7 +392,7 @@ TEST(never_two_leaders_whatever_happens)
     for (uint64_t seed = 1; seed <= 60; seed++) {
         struct rand_state rng;
         struct candidate s[CROWD];
-        struct memnet *p = world(CROWD);
+        struct memnet *p = memnet_of(CROWD, TIMEOUT);
         clave__rand_seed(&rng, seed);
         for (size_t i = 0; i < CROWD; i++)
             candidate_enter(&s[i], p, i, "/e", i % 2 ? &session_policy : NULL);
