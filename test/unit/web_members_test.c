@@ -131,6 +131,30 @@ TEST(a_node_that_became_anothers_is_not_taken_for_its_own)
     webrig_free(r);
 }
 
+/* The gate hears that the old node is gone before it has read the new one. */
+TEST(a_list_is_never_without_a_node_that_is_replaced)
+{
+    struct webrig *r = rig(&(struct webrig_options){.net = {.clients = 1}});
+    struct user u, v;
+    webrig_settle(r);
+    user_enter(r, &u);
+    user_enter(r, &v);
+    must(r, &u, "PUT /v1/members/g/a", "u", 201, "");
+    lists(r, "/v1/members/g", "\"data\": \"u\"");
+    memnet_rule(r->net,
+                (struct memnet_rule){
+                    .client = 1, .way = MEMNET_REPLY, .op = OP_GET_DATA, .fate = MEMNET_HOLD});
+    must(r, &v, "PUT /v1/members/g/a?replace", "v", 201, "");
+    struct webrig_call *c = asks(r, &v, "GET", "/v1/members/g", NULL);
+    assert_false(c->answered);
+    memnet_clear(r->net);
+    webrig_advance(r, 100);
+    user_expects(c, 200);
+    assert_non_null(strstr(webrig_body(c), "\"data\": \"v\""));
+    webrig_end(c);
+    webrig_free(r);
+}
+
 TEST(any_gate_of_a_key_knows_its_members)
 {
     struct webrig *r = rig(&(struct webrig_options){.session_key = key});

@@ -175,6 +175,8 @@ void clave__slot_places_lost(struct web *w);
 /* The gate's copy of the tree, loaded, and with ?fresh as new as the servers' own. NULL: the
  * request waits for that and is then handled again, or it has answered. */
 struct observe *clave__observe_for(struct web_exchange *x);
+/* The same for lists of nodes, of which none may be missing that is replaced just now. */
+struct observe *clave__observe_settled_for(struct web_exchange *x);
 /* How old the copy may be: the members source, current and age_ms; `x` is the exchange. And the
  * headers Age and Clave-Source. */
 void clave__observe_copy_json(struct json *j, const void *x);

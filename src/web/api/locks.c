@@ -43,7 +43,8 @@ enum { MOST_WAITING = 1000, MOST_PROBES = 100 };
 struct observe_request {
     int64_t asked; /* the servers, then */
     unsigned probes;
-    bool fresh; /* the copy includes everything that they knew then */
+    bool fresh;    /* the copy includes everything that they knew then, */
+    uint64_t gone; /* and what takes the place of so many nodes that have gone */
     bool polls;
     int64_t until; /* it waits for a change */
     struct lock_long_poll poll;
@@ -116,6 +117,7 @@ static void observe_request_catch_up(struct web_exchange *x)
     clave_err err = CLAVE_OK;
     r->fresh = w->observe->loaded && w->observe->current && age >= 0 && w->now - age >= r->asked;
     if (r->fresh) {
+        r->gone = w->observe->gone;
         /* The timer bounded the callbacks; from here on the request may wait for a change. */
         clave__web_timer_clear(w, &x->timer);
         x->route->handle(x);
@@ -164,6 +166,17 @@ struct observe *clave__observe_for(struct web_exchange *x)
     if (!o->loaded)
         return observe_request_wait(x);
     if (!clave__web_query(x, "fresh") || observe_request_is_fresh(x))
+        return o;
+    observe_request_ask(x);
+    return NULL;
+}
+
+struct observe *clave__observe_settled_for(struct web_exchange *x)
+{
+    struct observe *o = clave__observe_for(x);
+    const struct observe_request *r = x->state;
+    bool has_asked = observe_request_is_fresh(x) && r->gone == x->web->observe->gone;
+    if (!o || has_asked || !clave__observe_is_settling(o))
         return o;
     observe_request_ask(x);
     return NULL;

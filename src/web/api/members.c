@@ -99,7 +99,7 @@ static uint64_t node_list_digest(const struct node_list *l)
 bool clave__node_list_read(struct node_list *l, bool grandchildren, const char *what)
 {
     struct web_exchange *x = l->x;
-    l->o = clave__observe_for(x);
+    l->o = clave__observe_settled_for(x);
     if (!l->o || !node_list_is_known(l, what))
         return false;
     l->copy = l->o->copies;

@@ -297,6 +297,10 @@ void clave__observe_gone(struct observe *o, const char *path)
     clave__lock_model_gone(&o->model, clave__observe_now(o), path);
     clave__election_node_gone(&o->elections, path);
     observe_changed(o);
+    if (clave__lock_is_place(path))
+        return;
+    o->gone++;
+    o->gone_at = o->web->now;
 }
 
 /* Removes the next waiting request; NULL: there is none. */
@@ -435,6 +439,11 @@ int64_t clave__observe_age(const struct observe *o)
     return now > as_of ? now - as_of : 0;
 }
 
+bool clave__observe_is_settling(const struct observe *o)
+{
+    return o->web->now - clave__observe_age(o) <= o->gone_at;
+}
+
 bool clave__observe_is_current(const struct observe *o)
 {
     int64_t age = clave__observe_age(o);
@@ -451,6 +460,7 @@ clave_err clave__observe_new(struct web *w)
         return CLAVE_ENOMEM;
     o->web = w;
     o->as_of = INT64_MIN;
+    o->gone_at = INT64_MIN;
     list_init(&o->streams);
     list_init(&o->waiting);
     list_init(&o->woken);

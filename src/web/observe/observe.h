@@ -59,6 +59,8 @@ struct observe {
     const struct clave_async_cache *copy; /* what the feed reads; NULL: none, or it has ended */
     uint64_t copies;                      /* how many there have been */
     int64_t as_of;      /* of the copy that has ended, by the engine's clock; INT64_MIN: of none */
+    uint64_t gone;      /* nodes that were seen to go, but for places in queues */
+    int64_t gone_at;    /* the last of them */
     int64_t wall;       /* wall clock less the engine's clock */
     int64_t zxid;       /* the newest that is known */
     size_t unreadable;  /* nodes that may not be read and are no places: below them may be locks */
@@ -86,6 +88,9 @@ bool clave__observe_is_complete(const struct observe *o);
 /* The greatest possible age of the copy, in ms: everything that the gate's server knew that long
  * ago is in the copy. -1: unknown. */
 int64_t clave__observe_age(const struct observe *o);
+/* True if a node that has gone from the copy may have been replaced in the same transaction: the
+ * server announces both, but the new node has to be read. It is settled by the next answer. */
+bool clave__observe_is_settling(const struct observe *o);
 /* True if the copy is no older than OBSERVE_CURRENT_MS and not known to be out of date. */
 bool clave__observe_is_current(const struct observe *o);
 
