@@ -4,9 +4,11 @@
 // everything. What is held is decided here as the recipes of clave decide it: in the order of the queue.
 const node = require('./node.js');
 const { take } = require('./options.js');
+const { milliseconds } = require('./time.js');
 
 const FAULT = { status: 'count', silent: 'flag', lose: 'flag', cut: 'flag', delay: 'duration', times: 'count', method: 'text', path: 'text' };
 const KINDS = ['lock', 'read', 'write', 'semaphore', 'election'];
+const MEMBERS = ['name', 'id', 'address', 'port', 'sslPort', 'payload', 'registrationTimeUTC', 'serviceType', 'uriSpec', 'enabled'];
 const PERSISTENT = 3; // of 4: the part of a session's time that is promised
 
 class Refusal extends Error {
@@ -18,6 +20,20 @@ class Refusal extends Error {
 }
 
 const held = (place) => place.state === 'held';
+
+/** The node of an instance, as a gate tells it. */
+function instance(path, data) {
+  const [service, id] = path.split('/').slice(-2);
+  let i;
+  try {
+    i = JSON.parse(data.toString());
+  } catch {
+    return { service, path, state: 'unreadable', fault: 'is not JSON', id: null, address: null, port: null, ssl_port: null, payload: null, registered: null, type: null, uri_spec: null, uri: null };
+  }
+  const variables = { scheme: i.sslPort ? 'https' : 'http', name: i.name, id: i.id, address: i.address, port: i.port, 'ssl-port': i.sslPort, 'registration-time-utc': i.registrationTimeUTC, 'service-type': 'dynamic', '[': '{', ']': '}' };
+  const uri = i.uriSpec?.parts.map(({ value, variable }) => (variable ? (variables[value] ?? '') : value)).join('') || null;
+  return { service, path, state: i.enabled === false ? 'disabled' : 'up', fault: null, id: i.id ?? id, address: i.address, port: i.port, ssl_port: i.sslPort, payload: i.payload, registered: i.registrationTimeUTC, type: i.serviceType, uri_spec: i.uriSpec, uri };
+}
 
 class Gate {
   #server;
@@ -136,10 +152,10 @@ class Gate {
     x.json = () => JSON.parse(body.toString() || '{}');
     const [, , family, ...rest] = pathname.split('/');
     const path = `/${rest.map(decodeURIComponent).join('/')}`;
-    const families = { sessions: this.#ofSession, claims: this.#ofClaim, locks: this.#ofLock, znodes: this.#ofNode, multi: this.#ofMulti, slots: this.#ofSlots, elections: this.#ofElection };
+    const families = { sessions: this.#ofSession, claims: this.#ofClaim, locks: this.#ofLock, znodes: this.#ofNode, multi: this.#ofMulti, slots: this.#ofSlots, elections: this.#ofElection, leader: this.#ofLeader, replica: this.#ofLeader, counters: this.#ofCounter, members: this.#ofMember, services: this.#ofService };
     const handler = pathname.startsWith('/v1/') && Object.hasOwn(families, family) ? families[family] : null;
     if (!handler) throw new Refusal(404, 'EINVAL', `there is nothing at ${pathname}`);
-    return handler.call(this, x, path, rest);
+    return handler.call(this, x, path, rest, family);
   }
 
   /** Resolves at the next change, when the time is up, or when its client is gone. */
@@ -192,6 +208,7 @@ class Gate {
     this.#sessions.delete(session.secret);
     clearTimeout(session.timer);
     for (const place of session.places.values()) this.#leave(place, 'lost', why);
+    for (const [path, { owner }] of this.#nodes) if (owner === session.id) this.#nodes.delete(path);
     this.#changed();
   }
 
@@ -255,6 +272,7 @@ class Gate {
       stuck ||= !has;
       if (!has || place.state !== 'waiting') continue;
       place.state = 'held';
+      place.from = performance.now();
       if (terms.max_hold_ms) {
         place.ends = performance.now() + terms.max_hold_ms;
         this.#later(terms.max_hold_ms, () => held(place) && this.#leave(place, 'lost', 'max_hold'));
@@ -337,6 +355,7 @@ class Gate {
   }
 
   #ofElection(x, path) {
+    if (x.query.has('leads')) return this.#ofLeader(x, path, undefined, 'leader');
     const session = this.#session(x);
     const place = this.#queue(path.replace(/\/value$/, '')).find((p) => p.session === session && held(p));
     if (!place) throw new Refusal(409, 'ENOTHELD', `the session does not lead ${path}`);
@@ -344,11 +363,117 @@ class Gate {
     return { status: 204 };
   }
 
+  /** Of a balancer: 200, or 503 and why. */
+  #ofLeader(x, path, _rest, family) {
+    const id = x.query.get('leads') ?? x.query.get('id');
+    const least = milliseconds(x.query.get('min_term') ?? 0, 'min_term');
+    if (!id) throw new Refusal(400, 'EINVAL', "id is missing: the name, the host or the claim's id of a candidate");
+    const queue = this.#queue(path).filter(({ kind }) => kind === 'election');
+    const isNamed = ({ id: claim, terms: { name, host } }) => [claim, name, host].includes(id);
+    const leader = queue.find(held);
+    const holder = leader && { node: leader.node, token: String(leader.token), session: leader.session.id, role: 'leader', name: null, host: null, text: leader.terms.name ?? null, since: new Date(leader.since).toISOString() };
+    const who = leader ? { path, holder, term: holder.token, led_ms: Math.floor(x.arrived - leader.from) } : { path, holder: null };
+    const yes = (role) => ({ status: 200, json: { id, role, ...who } });
+    const no = (text) => new Refusal(503, 'EBUSY', text, who);
+    const leads = leader && isNamed(leader);
+    if (family === 'replica') {
+      const place = queue.find((p) => p !== leader && isNamed(p));
+      if (leads || !place) throw no(leads ? `${id} leads at ${path}` : `${id} is no candidate at ${path}`);
+      return yes('replica');
+    }
+    if (!leads) throw no(leader ? `${id} does not lead at ${path}` : `nobody leads at ${path}`);
+    if (x.arrived - leader.from < least) throw no(`${id} leads at ${path} for less than min_term`);
+    return yes('leader');
+  }
+
+  // ---- counters, members and services ----------------------------------------------------------------------------
+
+  #ofCounter(x, path) {
+    const found = this.#nodes.get(path);
+    const wrong = (detail) => new Refusal(400, 'EINVAL', detail, { path });
+    if (found && found.data.length !== 0 && found.data.length !== 8) throw wrong(`${path} is no counter: its data are not eight bytes`);
+    const before = found?.data.length ? found.data.readBigInt64BE() : 0n;
+    if (x.method === 'GET') return { status: 200, json: { path, value: String(before) } };
+    const { add, set, expected } = x.json();
+    if ((add === undefined) === (set === undefined) || (expected !== undefined && set === undefined)) throw wrong('the body is {"add": N}, {"set": N} or {"set": N, "expected": M}');
+    if (expected !== undefined && !found) throw new Refusal(404, 'ENONODE', `cannot change ${path}: no such node`, { path });
+    if (expected !== undefined && BigInt(expected) !== before) throw new Refusal(409, 'EBADVERSION', `${path} is ${before} and not ${expected}`, { path, value: String(before) });
+    const value = add === undefined ? BigInt(set) : before + BigInt(add);
+    if (BigInt.asIntN(64, value) !== value) throw wrong(`cannot change ${path}: the sum has more than 64 bits`);
+    const data = Buffer.alloc(8);
+    data.writeBigInt64BE(value);
+    this.#transact([{ op: found ? 'set' : 'create', path, data_base64: data.toString('base64'), parents: true }]);
+    return { status: 200, json: { path, before: String(before), value: String(value) } };
+  }
+
+  /** The nodes so far below `path`, in their order: [[path, node]]. */
+  #below(path, depth) {
+    const prefix = path === '/' ? '/' : `${path}/`;
+    return [...this.#nodes].filter(([p]) => p !== '/' && p.startsWith(prefix) && p.slice(prefix.length).split('/').length === depth).sort(([a], [b]) => (a < b ? -1 : 1));
+  }
+
+  #listed(x, path, depth, tell) {
+    return this.#unlessKnown(x, () => {
+      const nodes = this.#below(path, depth);
+      return { status: 200, etag: `"${nodes.map(([p, n]) => `${p}:${n.mzxid}`).join()}"`, json: tell(nodes) };
+    });
+  }
+
+  /** An ephemeral node of the session of the request. `replaces`: that of another session; or one session's, an id. */
+  #own(x, path, data, replaces) {
+    const session = this.#session(x);
+    const found = this.#nodes.get(path);
+    const isOwn = found?.owner === session.id;
+    const of = x.query.get('replace');
+    const mayGo = x.method === 'PUT' && found?.owner && (/^\d\d+$/.test(of ?? '') ? of === found.owner : replaces);
+    if (found && !isOwn && !mayGo) throw new Refusal(409, 'ENODEEXISTS', `the node of session ${found.owner ?? 'none'} is at ${path}`, { path, session: found.owner });
+    if (x.method === 'DELETE' && !found) throw new Refusal(404, 'ENONODE', `cannot leave ${path}: no such node`, { path });
+    if (x.method === 'DELETE') this.#transact([{ op: 'delete', path }]);
+    else if (!isOwn || !found.data.equals(data)) {
+      if (found && !isOwn) this.#nodes.delete(path);
+      this.#transact([{ op: isOwn ? 'set' : 'create', path, data_base64: data.toString('base64'), parents: true }]);
+      this.#nodes.get(path).owner = session.id;
+    }
+    this.#changed();
+    if (x.method === 'DELETE') return { status: 204 };
+    return { status: isOwn ? 200 : 201, json: { path, session: session.id, stat: this.#stat(path, this.#nodes.get(path)) } };
+  }
+
+  #ofMember(x, path) {
+    if (x.method !== 'GET') return this.#own(x, path, x.body, x.query.has('replace'));
+    const tell = ([p, { owner, czxid, ctime, data }]) => {
+      const isText = Buffer.from(data.toString()).equals(data) && !data.includes(0);
+      return { id: p.slice(p.lastIndexOf('/') + 1), session: owner ?? null, czxid: String(czxid), since: new Date(ctime).toISOString(), data: isText ? data.toString() : null, ...(isText ? {} : { data_base64: data.toString('base64') }) };
+    };
+    return this.#listed(x, path, 1, (nodes) => ({ path, members: nodes.map(tell) }));
+  }
+
+  #ofService(x, path, [service, id]) {
+    const base = x.query.get('base') ?? '/services';
+    const at = `${base === '/' ? '' : base}${path === '/' ? '' : path}` || '/';
+    if (x.method === 'GET') {
+      if (x.query.has('format')) throw new Refusal(501, 'EINVAL', 'the gate in memory has no http_sd');
+      const all = (nodes) => nodes.map(([p, { data }]) => instance(p, data)).filter(({ state }) => state === 'up' || !x.query.has('ready'));
+      return this.#listed(x, at, service ? 1 : 2, (nodes) => {
+        const instances = all(nodes);
+        if (x.query.has('ready') && instances.length === 0) throw new Refusal(503, 'ENONODE', `no instance at ${at} is up`, { path: at });
+        return { path: at, instances, unreadable: instances.filter(({ state }) => state === 'unreadable').length };
+      });
+    }
+    const given = x.method === 'PUT' ? x.json() : {};
+    const unknown = Object.keys(given).find((name) => !MEMBERS.includes(name));
+    if (unknown) throw new Refusal(400, 'EINVAL', `unknown member "${unknown}": see /v1/openapi.json`);
+    if (x.method === 'PUT' && !given.address) throw new Refusal(400, 'EINVAL', 'the instance has no "address", where it can be reached');
+    const registered = given.registrationTimeUTC ?? Date.now();
+    const told = { name: decodeURIComponent(service), id: decodeURIComponent(id), address: given.address, port: given.port ?? null, sslPort: given.sslPort ?? null, payload: given.payload ?? null, registrationTimeUTC: registered, serviceType: 'DYNAMIC', uriSpec: given.uriSpec ?? null, ...(given.enabled === false ? { enabled: false } : {}) };
+    return this.#own(x, at, Buffer.from(JSON.stringify(told)), true);
+  }
+
   // ---- nodes -----------------------------------------------------------------------------------------------------
 
   #stat(path, n) {
     const children = [...this.#nodes.keys()].filter((p) => p !== '/' && p.startsWith(path === '/' ? '/' : `${path}/`) && !p.slice(path.length + 1).includes('/')).length;
-    return { czxid: String(n.czxid), mzxid: String(n.mzxid), pzxid: String(n.czxid), ctime: n.ctime, mtime: n.mtime, version: n.version, cversion: 0, aversion: 0, ephemeral_owner: '0', data_length: n.data.length, num_children: children };
+    return { czxid: String(n.czxid), mzxid: String(n.mzxid), pzxid: String(n.czxid), ctime: n.ctime, mtime: n.mtime, version: n.version, cversion: 0, aversion: 0, ephemeral_owner: n.owner ?? '0', data_length: n.data.length, num_children: children };
   }
 
   /** Each lock of Clave-Guard is held with its token. */

@@ -102,6 +102,67 @@ const SCENARIOS = {
     }
     return seen;
   },
+  async 'a counter'(c, other) {
+    const [a, b] = [c.counter('/t/counter'), other.counter('/t/counter')];
+    const said = [await a.get(), await outcome(a.compareAndSet(0, 1)), await a.add(), await b.add(-3n), await a.set(2n ** 63n - 1n), await outcome(b.add(1))];
+    said.push(await b.compareAndSet(1, 2), await b.compareAndSet(2n ** 63n - 1n, 7), await a.get());
+    return [...said, await outcome(c.counter('/t').get()), await outcome(c.counter('/t/none').compareAndSet(0, 1))].map(String);
+  },
+  async 'members'(c, other) {
+    const told = [];
+    const group = other.watchMembers('/t/group');
+    const said = [(await group.next()).value];
+    const seen = async () => (await group.next()).value.map(({ id, data, data_base64: coded }) => [id, data, coded]);
+    const member = await c.join('/t/group', { id: 'a', data: 'one', onChange: (...news) => told.push(news) });
+    said.push(await seen(), await outcome(other.join('/t/group', { id: 'a' })));
+    await member.set(new Uint8Array([0xff]));
+    said.push(await seen());
+    const next = await other.join('/t/group', { id: 'a', data: 'two', replace: true });
+    said.push(await seen(), member.present);
+    await next.leave();
+    said.push(await seen());
+    await group.return();
+    await member.leave(); // it is gone already
+    return [...said, told, (await c.members('/t/group')).length];
+  },
+  async 'instances'(c, other) {
+    const web = other.watchInstances('t-web', { base: '/t/s' });
+    const said = [(await web.next()).value];
+    const seen = async () => (await web.next()).value.map(({ registered, ...more }) => ({ ...more, isDated: registered > 0 }));
+    const it = await c.register('t-web', { id: 'a', base: '/t/s', address: 'h', port: 80, payload: { zone: 3 }, uri: '{scheme}://{address}:{port}{[}{name}{none}{]}' });
+    said.push(await seen());
+    await it.disable();
+    said.push(await seen());
+    const again = await other.register('t-web', { id: 'a', base: '/t/s', address: 'again', sslPort: 443, uri: '{scheme}://{id}' });
+    said.push(await seen());
+    await it.unregister(); // not the one that has taken its place
+    said.push((await c.instances('t-web', { base: '/t/s' })).length);
+    await other.close();
+    return [...said, again.present, again.error.code, await c.instances('t-web', { base: '/t/s' })];
+  },
+  async 'who leads, for a balancer'(c, other, url) {
+    const ask = async (target) => {
+      const answer = await fetch(url + target, { headers: { authorization: `Bearer ${TOKEN}` } });
+      const { code, role, term, led_ms: led, holder } = await answer.json();
+      return [answer.status, code, role, typeof term, typeof led, holder?.text];
+    };
+    const all = async () => Promise.all(['/v1/leader/t/leads?id=one', '/v1/leader/t/leads?id=two', '/v1/replica/t/leads?id=two', '/v1/replica/t/leads?id=one', '/v1/replica/t/leads?id=x', '/v1/elections/t/leads?leads=one', '/v1/leader/t/leads?id=one&min_term=1h', '/v1/leader/t/leads'].map(ask));
+    await c.look('/t/leads', { fresh: true }); // the copy is loaded
+    const said = [await all()];
+    for await (const term of c.lead('/t/leads', { name: 'one' })) {
+      const terms = other.lead('/t/leads', { name: 'two' });
+      const second = terms.next();
+      await waiters(c, '/t/leads', 1);
+      said.push(await all());
+      await term.release();
+      await second;
+      await c.look('/t/leads', { fresh: true });
+      said.push(await all());
+      await terms.return();
+      break;
+    }
+    return said;
+  },
   async 'a maxHold'(c) {
     const held = await c.lock('/t/max', { maxHold: '300ms' });
     await new Promise((r) => held.signal.addEventListener('abort', r));
@@ -124,7 +185,7 @@ for (const [name, scenario] of Object.entries(SCENARIOS))
     const outcomes = [];
     for (const url of [rig.url, gate.url]) {
       const clients = [0, 1].map(() => connect(url, { token: TOKEN }));
-      outcomes.push(await scenario(...clients));
+      outcomes.push(await scenario(...clients, url));
       await Promise.all(clients.map((c) => c.close()));
     }
     assert.deepEqual(outcomes[1], outcomes[0]);
@@ -168,4 +229,19 @@ test('whose process is silent loses what it holds', async () => {
   assert.ok(held.signal.aborted);
   gate.heal();
   await Promise.all([c.close(), other.close()]);
+});
+
+test('a registration whose session was lost is made again', async () => {
+  const c = connect(gate.url, { ttl: 600 });
+  const told = [];
+  const web = await c.register('f-web', { id: 'a', address: 'h', onChange: (present, error) => told.push([present, error?.code]) });
+  gate.expire();
+  assert.deepEqual(await c.instances('f-web'), []);
+  for await (const [one] of c.watchInstances('f-web')) if (one) break;
+  while (!web.present) await settled(10);
+  assert.deepEqual(told, [[true, undefined], [false, 'ELOST'], [true, undefined]]);
+  await c.close();
+  const other = connect(gate.url);
+  assert.deepEqual(await other.instances('f-web'), []);
+  await other.close();
 });
