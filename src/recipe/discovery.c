@@ -11,10 +11,10 @@
  * answered a request that was sent later, and the cache waits for nothing that may bring it back.
  * If a node comes meanwhile, the instance has CHANGED.
  *
- * What must stay true: the entries are the nodes that the cache has at that depth, and those that
- * are leaving, also after an instance could not be read; there is one exception, that memory ran
- * out, which ends it all. The struct lives until the outermost callback has returned, even if the
- * user frees it there. */
+ * What must stay true: the entries are exactly the nodes that the cache has at that depth and those
+ * that are leaving, even after an instance could not be read. The one exception is running out of
+ * memory, which ends the whole object. The struct lives until the outermost callback has returned,
+ * even if the user frees it there. */
 #include "clave/async/instances.h"
 
 #include <assert.h>

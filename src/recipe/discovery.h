@@ -1,5 +1,6 @@
-/* discovery.h - reading an instance that somebody is about to register, whose misspelt members are
- * to be told, while those in the tree may be of a later version (discovery.c). */
+/* discovery.h - parses an instance that somebody is about to register. There a member that
+ * instances do not have is probably misspelt, and is reported; in the tree it may come from a later
+ * version, and is ignored (discovery.c). */
 #ifndef CLAVE_RECIPE_DISCOVERY_H
 #define CLAVE_RECIPE_DISCOVERY_H
 

@@ -1,14 +1,14 @@
 /* mirror.h - what a directory must contain so that it equals a tree of nodes: the plan, without the
- * disk. It follows the tree with a cache, and tells one file or directory after another what it has
- * to be. Whoever has the disk makes them so; for `clave mirror` and the simulated world, not part
- * of the public interface.
+ * disk. It follows the tree with a cache and says, for one file or directory after another, what it
+ * has to be; the caller, who has the disk, makes it so. Used by `clave mirror` and the simulated
+ * world, not part of the public interface.
  *
  * A node without children is a file with the node's data. A node with children is a directory; if
  * it has data of its own, these are in the file "%data" in it. The node at the mirror's own path is
  * always the directory itself. In names '%' is written "%25", so no node's name collides with
- * "%data", nor with what else begins with '%'; all other characters that a node's name can have
- * are those of file names, and "." and ".." are names of no nodes. A name that is then longer than
- * 255 bytes, and a node that may not be read, are left out, with what is below them, and told.
+ * "%data", nor with what else begins with '%'; all other characters that a node's name can have are
+ * those of file names, and "." and ".." are names of no nodes. A name that is then longer than 255
+ * bytes, and a node that may not be read, are left out, with everything below them, and reported.
  *
  * What must stay true: whenever there are no steps left and the cache is current, taking all steps
  * so far in order has made the directory equal to the tree. */

@@ -1,8 +1,8 @@
 /* held_mark.h - fencing with the mark of a lock delay (clave/async/lock_delay.h), for `clave lock`
- * and `clave elect`. A mark that is found at a grant was left by a holder whose end is not known to
- * have been in order. With a fence, this holder first has that one made harmless, and only then
- * replaces the mark with its own; if it dies meanwhile, the mark stands, and the next holder fences
- * the same one. */
+ * and `clave elect`. A mark that is found when the lock is granted was left by a holder that is not
+ * known to have ended properly. With a fence, the new holder first has that one made harmless, and
+ * only then replaces the mark with its own; if it dies in the meantime, the mark stays, and the
+ * next holder fences the same one. */
 #ifndef CLAVE_RECIPE_LOCK_HELD_MARK_H
 #define CLAVE_RECIPE_LOCK_HELD_MARK_H
 

@@ -1,7 +1,8 @@
 /* lock_delay.c - finds out whether the previous holder lost the lock, and if so, has it fenced and
  * waits for the delay. Implements the public API and held_mark.h. What must stay true: CLAVE_OK is
- * reported only when our own mark exists, and whoever left the one before has been fenced, and no
- * delay is left. A mark is replaced only after its fence: until then a crash leaves it standing.
+ * reported only when our own mark exists, the holder that left the previous one has been fenced,
+ * and no delay remains. A mark is replaced only after its fence: until then a crash leaves it
+ * standing.
  *
  *   LOOKING ──▶ (no mark) ───────────────────────────────▶ MARKING ──▶ HELD ──▶ ENDING ──▶ OVER
  *    ▲ ▲ └────▶ FENCING ── fenced ──▶ PAUSING ── delay ──────▲  │

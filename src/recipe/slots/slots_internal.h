@@ -8,7 +8,7 @@
  *   slot_node.c  the names of their nodes, and what these say
  *
  *     P/limit                     how many there may be
- *     P/owners                    its version counts the takes, its children take room
+ *     P/owners                    its version counts the takes, each child takes up room
  *     P/owners/slot-ID            of one owner: who, why; its czxid is the token
  *     P/owners/slot-ID/take-UUID  of that take alone
  *     P/queue                     those who wait
@@ -23,9 +23,9 @@
  *
  *   - Nothing is sent after the callback has been told. What was sent before may still be done.
  *   - A give ends the takes of its id that wait, at every server and gate: it deletes their places,
- *     and a take without its place fails, though its transaction be on its way.
- *   - An id that owns a slot already, and takes, writes that slot again: what was sent before, to
- *     end it, fails. */
+ *     and a take without its place fails, even if its transaction is already on its way.
+ *   - If an id that already owns a slot takes again, it writes that slot again, so whatever was
+ *     sent earlier to end it fails. */
 #ifndef CLAVE_RECIPE_SLOTS_SLOTS_INTERNAL_H
 #define CLAVE_RECIPE_SLOTS_SLOTS_INTERNAL_H
 

@@ -9,7 +9,7 @@
  *   gate_key           the file of the key that seals the secrets of sessions
  *   secret_file        whether others can read a file with secrets
  *   gate_audit         the file of who changed what
- *   gate_replay        what happened to the locks before, of a server's logs
+ *   gate_replay        what happened to the locks earlier, from the server's logs
  *   gate_jansson       the library that parses bodies
  * The verb is src/cmd/serve/gate.c. */
 #ifndef CLAVE_RUNTIME_GATE_GATE_RUN_H
