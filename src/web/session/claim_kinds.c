@@ -26,11 +26,12 @@ static int64_t claim_recipe_hold_ms(const struct claim *c)
     return c->limited ? 0 : c->max_hold_ms;
 }
 
-/* ==== locks =================================================================================== */
+/* ==== locks, and sides of a read-write lock =================================================== */
 
 struct lock_claim {
     struct claim claim; /* first */
     clave_async_mutex *mutex;
+    clave_async_rwlock *rwlock; /* that the mutex belongs to; NULL: to none */
 };
 
 static struct lock_claim *lock_claim_of(struct claim *c)
@@ -38,9 +39,11 @@ static struct lock_claim *lock_claim_of(struct claim *c)
     return LIST_ENTRY(c, struct lock_claim, claim);
 }
 
-static const char *lock_claim_misfit(const struct claim_terms *t)
+/* Those who read at a time cannot share one mark. */
+static const char *read_claim_misfit(const struct claim_terms *t)
 {
-    return claim_no_semaphore(t);
+    return t->lock_delay_ms ? "\"lock_delay_ms\" is for lock, write and election"
+                            : claim_no_semaphore(t);
 }
 
 static void lock_claim_on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
@@ -67,33 +70,32 @@ static void lock_claim_on_acquired(clave_async_mutex *m, uint64_t owner, clave_e
         clave__claim_failed(c, err);
 }
 
-static clave_mutex_options lock_claim_options(struct claim *c)
-{
-    return (clave_mutex_options){.size = sizeof(clave_mutex_options),
-                                 .data = c->data,
-                                 .len = c->len,
-                                 .revocable = c->revocable,
-                                 .max_hold_ms = claim_recipe_hold_ms(c),
-                                 .event_cb = lock_claim_on_event,
-                                 .event_arg = c};
-}
-
-static clave_err lock_claim_acquire(struct lock_claim *l)
-{
-    assert(l->mutex);
-    struct claim *c = &l->claim;
-    clave__mutex_set_place(l->mutex, &c->place);
-    return clave__claim_owe(c, clave_async_mutex_acquire(l->mutex, 0, clave__claim_deadline(c),
-                                                         lock_claim_on_acquired, c));
-}
-
 static clave_err lock_claim_begin(struct claim *c)
 {
     struct lock_claim *l = lock_claim_of(c);
-    assert(!l->mutex);
-    clave_mutex_options o = lock_claim_options(c);
-    clave_err err = clave_async_mutex_new(&l->mutex, c->part.s->client, c->path, &o);
-    return err == CLAVE_OK ? lock_claim_acquire(l) : err;
+    clave_async_client *client = c->part.s->client;
+    enum queue_kind queue = c->kind->queue;
+    clave_err err;
+    assert(!l->mutex && !l->rwlock);
+    clave_mutex_options o = CLAVE_MUTEX_OPTIONS_INIT;
+    o.data = c->data;
+    o.len = c->len;
+    o.revocable = c->revocable;
+    o.max_hold_ms = claim_recipe_hold_ms(c);
+    o.event_cb = lock_claim_on_event;
+    o.event_arg = c;
+    if (queue == QUEUE_LOCK)
+        err = clave_async_mutex_new(&l->mutex, client, c->path, &o);
+    else
+        err = clave_async_rwlock_new(&l->rwlock, client, c->path, &o);
+    if (err != CLAVE_OK)
+        return err;
+    if (l->rwlock)
+        l->mutex = queue == QUEUE_READ ? clave_async_rwlock_read(l->rwlock)
+                                       : clave_async_rwlock_write(l->rwlock);
+    clave__mutex_set_place(l->mutex, &c->place);
+    return clave__claim_owe(c, clave_async_mutex_acquire(l->mutex, 0, clave__claim_deadline(c),
+                                                         lock_claim_on_acquired, c));
 }
 
 static bool lock_claim_grant(const struct claim *c, struct grant_facts *out)
@@ -126,15 +128,26 @@ static void lock_claim_drop(struct claim *c)
 {
     struct lock_claim *l = lock_claim_of(c);
     clave_async_mutex *m = l->mutex;
+    clave_async_rwlock *rwlock = l->rwlock;
     l->mutex = NULL;
-    clave_async_mutex_free(m);
+    l->rwlock = NULL;
+    if (rwlock)
+        clave_async_rwlock_free(rwlock);
+    else
+        clave_async_mutex_free(m);
+}
+
+static clave_err rwlock_claim_holders(clave_async_client *client, const char *path,
+                                      clave_async_participants_cb *cb, void *arg)
+{
+    return clave_async_rwlock_participants(client, path, CLAVE_RWLOCK_BOTH, cb, arg);
 }
 
 static const struct claim_kind lock_claim_kind = {
     .name = "lock",
     .size = sizeof(struct lock_claim),
     .queue = QUEUE_LOCK,
-    .misfit = lock_claim_misfit,
+    .misfit = claim_no_semaphore,
     .begin = lock_claim_begin,
     .grant = lock_claim_grant,
     .release = lock_claim_release,
@@ -143,86 +156,30 @@ static const struct claim_kind lock_claim_kind = {
     .holders = clave_async_participants,
 };
 
-/* ==== sides of a read-write lock ============================================================== */
-
-struct rw_claim {
-    struct lock_claim side; /* first; its mutex belongs to `rwlock` */
-    clave_async_rwlock *rwlock;
-};
-
-static struct rw_claim *rw_claim_of(struct claim *c)
-{
-    return LIST_ENTRY(c, struct rw_claim, side.claim);
-}
-
-/* Those who read at a time cannot share one mark. */
-static const char *rw_claim_read_misfit(const struct claim_terms *t)
-{
-    return t->lock_delay_ms ? "\"lock_delay_ms\" is for lock, write and election"
-                            : lock_claim_misfit(t);
-}
-
-static clave_err rw_claim_begin(struct claim *c,
-                                clave_async_mutex *(*side)(struct clave_async_rwlock *))
-{
-    struct rw_claim *rw = rw_claim_of(c);
-    clave_mutex_options o = lock_claim_options(c);
-    clave_err err = clave_async_rwlock_new(&rw->rwlock, c->part.s->client, c->path, &o);
-    if (err != CLAVE_OK)
-        return err;
-    rw->side.mutex = side(rw->rwlock);
-    return lock_claim_acquire(&rw->side);
-}
-
-static clave_err rw_claim_begin_read(struct claim *c)
-{
-    return rw_claim_begin(c, clave_async_rwlock_read);
-}
-
-static clave_err rw_claim_begin_write(struct claim *c)
-{
-    return rw_claim_begin(c, clave_async_rwlock_write);
-}
-
-static void rw_claim_drop(struct claim *c)
-{
-    struct rw_claim *rw = rw_claim_of(c);
-    clave_async_rwlock *rwlock = rw->rwlock;
-    rw->side.mutex = NULL;
-    rw->rwlock = NULL;
-    clave_async_rwlock_free(rwlock);
-}
-
-static clave_err rw_claim_holders(clave_async_client *client, const char *path,
-                                  clave_async_participants_cb *cb, void *arg)
-{
-    return clave_async_rwlock_participants(client, path, CLAVE_RWLOCK_BOTH, cb, arg);
-}
-
 static const struct claim_kind read_claim_kind = {
     .name = "read",
     .queue = QUEUE_READ,
-    .size = sizeof(struct rw_claim),
-    .misfit = rw_claim_read_misfit,
-    .begin = rw_claim_begin_read,
+    .size = sizeof(struct lock_claim),
+    .misfit = read_claim_misfit,
+    .begin = lock_claim_begin,
     .grant = lock_claim_grant,
     .release = lock_claim_release,
-    .drop = rw_claim_drop,
+    .drop = lock_claim_drop,
     .describe = lock_claim_describe,
-    .holders = rw_claim_holders,
+    .holders = rwlock_claim_holders,
 };
 
 static const struct claim_kind write_claim_kind = {
     .name = "write",
     .queue = QUEUE_WRITE,
-    .size = sizeof(struct rw_claim),
-    .misfit = lock_claim_misfit,
-    .begin = rw_claim_begin_write,
+    .size = sizeof(struct lock_claim),
+    .misfit = claim_no_semaphore,
+    .begin = lock_claim_begin,
     .grant = lock_claim_grant,
     .release = lock_claim_release,
-    .drop = rw_claim_drop,
+    .drop = lock_claim_drop,
     .describe = lock_claim_describe,
-    .holders = rw_claim_holders,
+    .holders = rwlock_claim_holders,
 };
 
 /* ==== leases of a semaphore =================================================================== */
@@ -409,11 +366,6 @@ static struct election_claim *election_claim_of(struct claim *c)
     return LIST_ENTRY(c, struct election_claim, claim);
 }
 
-static const char *election_claim_misfit(const struct claim_terms *t)
-{
-    return claim_no_semaphore(t);
-}
-
 static void election_claim_on_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     struct claim *c = arg;
@@ -503,7 +455,7 @@ static const struct claim_kind election_claim_kind = {
     .size = sizeof(struct election_claim),
     .queue = QUEUE_LATCH,
     .plain = true, /* the candidate's id, which Curator reads too */
-    .misfit = election_claim_misfit,
+    .misfit = claim_no_semaphore,
     .begin = election_claim_begin,
     .grant = election_claim_grant,
     .release = election_claim_release,
