@@ -252,6 +252,8 @@ struct heartbeat {
     int64_t asked;   /* since when */
     bool wanted;     /* another one has been asked for */
     int64_t answered;
+    int64_t took;              /* the last one that was confirmed on this connection; 0: none was */
+    int64_t confirmed, before; /* when the last one was answered, and the one before it */
     struct hold *checked[HEARTBEAT_HOLDS]; /* the holds that it checks; NULL: gone since */
 };
 

@@ -12,7 +12,7 @@
  * device is fed every W/4, and only while now + W + T/16 <= D:
  *
  *   before D - T/4    the time is never later than this while heartbeats are answered in time (in
- *                     an ensemble within T/24), so the device is fed every time
+ *                     an ensemble within T/16), so the device is fed every time
  *   D - T/4           SIGTERM, with a grace of T/8, which the user may shorten
  *   D - T/8           SIGKILL: the kill policy's lead is T/8
  *   D - T/16 - T/32   the earliest reset: the device was fed less than W/4 before the last moment

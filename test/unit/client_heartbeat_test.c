@@ -284,3 +284,49 @@ TEST(a_holder_that_comes_back_holds_on)
     owner_close(&a);
     memnet_free(p);
 }
+
+/* Lets each heartbeat be answered after `latency`, for 20 session timeouts, and returns the least
+ * time that was left until the hold deadline; *beats: how many there were. */
+static int64_t answer_after(int64_t latency, unsigned *beats)
+{
+    CLOSED_BY(fake_close) struct fake_server s;
+    struct hold h;
+    int64_t due = INT64_MAX, least = INT64_MAX;
+    fake_open(&s, NULL);
+    fake_connect(&s, false);
+    hold(&s, &h, "/l/a");
+    for (int64_t end = s.now + 20 * T; s.now < end;) {
+        int64_t at = clave_async_client_deadline(s.c);
+        fake_advance_to(&s, at < due ? at : due);
+        int64_t left = clave_async_client_hold_deadline(s.c) - s.now;
+        least = left < least ? left : least;
+        if (s.now == due) {
+            fake_answer_checks(&s, CLAVE_OK);
+            due = INT64_MAX;
+        } else if (!fake_is_quiet(&s)) {
+            fake_expect(&s, OP_MULTI);
+            due = s.now + latency;
+            ++*beats;
+        }
+        assert_true(clave_async_client_is_connected(s.c));
+    }
+    clave__client_unhold(s.c, &h);
+    return least;
+}
+
+/* As long as a heartbeat may take (a sixth of the timeout) before another member is tried, a hold
+ * is kept; while answers take a sixteenth, it never comes near the end of a command under it, a
+ * quarter of the timeout before its deadline; and in an ensemble that answers fast nothing more is
+ * sent. */
+TEST(a_hold_is_kept_by_an_ensemble_that_answers_slowly)
+{
+    for (int64_t latency = 1; latency < T / 6; latency += T / 96) {
+        unsigned beats = 0;
+        int64_t left = answer_after(latency, &beats);
+        int64_t enough = latency <= T / 16 ? T / 4 - STEP : T / 32;
+        if (left < enough)
+            fail_msg("answers after %d ms: %d ms left", (int)latency, (int)left);
+        if (latency <= T / 32)
+            assert_true(beats <= 20 * 4);
+    }
+}

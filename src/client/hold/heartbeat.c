@@ -101,9 +101,12 @@ static void heartbeat_on_confirmed(clave_async_client *c, const clave_result *re
         if (res->ops[i].err == CLAVE_ENONODE)
             missing = b->checked[i];
     b->confirming = false;
-    b->answered = c->base.now;
-    if (clave__pipeline_was_committed(res->err))
+    b->before = b->confirmed;
+    b->answered = b->confirmed = c->base.now;
+    if (clave__pipeline_was_committed(res->err)) {
+        b->took = b->answered - b->asked;
         clave__link_has_served(c);
+    }
     if (clave__link_is_open(&c->link) && heartbeat_is_this_members(res))
         clave__link_report(c, VERDICT_REFUSED, res->err, "a heartbeat");
     else if (b->wanted)
@@ -183,7 +186,7 @@ static void heartbeat_settle_holds(clave_async_client *c)
 /* When the next heartbeat of a session with holds is due: every interval; sooner if the deadline is
  * close; but never less than a sixteenth of the timeout after the last answer, because answers
  * closer together than a relay interval prove nothing. */
-static int64_t heartbeat_next_beat(const clave_async_client *c)
+static int64_t heartbeat_next_in_time(const clave_async_client *c)
 {
     const struct heartbeat *b = &c->heartbeat;
     int64_t timeout = c->session.timeout_ms;
@@ -192,6 +195,26 @@ static int64_t heartbeat_next_beat(const clave_async_client *c)
     int64_t at = deadline_earlier(b->answered + heartbeat_interval(c), soon);
     int64_t least = b->answered + timeout / 16;
     return at > least ? at : least;
+}
+
+/* The same in an ensemble that answers slowly. In the time T - T/8 for which a heartbeat counts,
+ * the next one has to be answered, sent an interval I after this one's answer, and the one after
+ * that. If answers take L, that leaves T - T/8 - 3 L - 2 I until the deadline. A command under the
+ * hold is ended when T/4 is left, so an L of T/24 would be too much. Twice as many are sent, each
+ * when it proves the last but one, which leaves T - T/8 - L - 1.5 (L + I). */
+static int64_t heartbeat_next_when_slow(const clave_async_client *c)
+{
+    const struct heartbeat *b = &c->heartbeat;
+    int64_t interval = heartbeat_interval(c), least = c->session.timeout_ms / 32;
+    int64_t half = (interval - b->took) / 2;
+    int64_t even = b->answered + (half > least ? half : least), proves = b->before + interval;
+    return even > proves ? even : proves;
+}
+
+static int64_t heartbeat_next_beat(const clave_async_client *c)
+{
+    bool slow = !heartbeat_is_standalone(c) && c->heartbeat.took > c->session.timeout_ms / 32;
+    return slow ? heartbeat_next_when_slow(c) : heartbeat_next_in_time(c);
 }
 
 int64_t clave__heartbeat_deadline(const clave_async_client *c)
@@ -264,6 +287,7 @@ void clave__heartbeat_detached(clave_async_client *c)
 {
     c->heartbeat.ping_out = false;
     c->heartbeat.wanted = false;
+    c->heartbeat.took = 0;
     /* `confirming` is reset by its request, which fails now. */
 }
 
