@@ -395,7 +395,7 @@ static void session_drop(clave_async_client *c, clave_err unsent, clave_err sent
     struct session *s = &c->session;
     clave__pipeline_fail(c, unsent, sent);
     clave__client_watches_lose(c, false);
-    clave__handed_over(c);
+    clave__handed_over(c, unsent == CLAVE_ECLOSED);
     s->id = 0;
     s->known = false;
     s->last_zxid = s->event_zxid = 0;

@@ -312,8 +312,8 @@ clave_err clave__client_resume(clave_async_client *c, const char *text);
 void clave__handed_attached(clave_async_client *c);
 /* It resumes a session of whose holds it has none yet. */
 bool clave__handed_is_unclaimed(const clave_async_client *c);
-/* The session has ended, and with it what was handed over. */
-void clave__handed_over(clave_async_client *c);
+/* The session has ended, and with it what was handed over; `ending`: and so has the client. */
+void clave__handed_over(clave_async_client *c, bool ending);
 
 /* ---- the client ------------------------------------------------------------------------------ */
 

@@ -228,6 +228,14 @@ void clave__client_handed_lost(clave_async_client *c, const struct handed_hold *
     clave__link_report(c, VERDICT_ENDED, CLAVE_EREPLACED, NULL);
 }
 
+void clave__client_handed_gone(const clave_async_client *c, const struct handed_hold *h)
+{
+    if (c->handed.id != 0)
+        clave__log(&c->base.log, CLAVE_LOG_WARN,
+                   "%s was handed over, and somebody has deleted it: it is queued for anew",
+                   h->path);
+}
+
 bool clave__handed_is_unclaimed(const clave_async_client *c)
 {
     bool unclaimed = c->handed.id != 0;
@@ -367,8 +375,11 @@ void clave__handed_attached(clave_async_client *c)
         handed_check(c);
 }
 
-void clave__handed_over(clave_async_client *c)
+void clave__handed_over(clave_async_client *c, bool ending)
 {
+    if (clave__handed_is_unclaimed(c) && !ending)
+        clave__log(&c->base.log, CLAVE_LOG_WARN,
+                   "the session that was handed over has ended: what it held is queued for anew");
     clave__timers_clear(&c->base.timers, &c->handed.leftover);
     c->handed.id = 0;
 }

@@ -82,6 +82,8 @@ const char *clave__client_handed_mark(const clave_async_client *c);
 enum handed_whose { HANDED_NOBODYS, HANDED_OURS, HANDED_OTHERS };
 enum handed_whose clave__client_handed_whose(const clave_async_client *c,
                                              const struct handed_hold *h, const clave_result *res);
+/* Its node is gone, which is logged; if its session has ended, that has been logged. */
+void clave__client_handed_gone(const clave_async_client *c, const struct handed_hold *h);
 /* It is another process's, and with it the session: ends the client. */
 void clave__client_handed_lost(clave_async_client *c, const struct handed_hold *h);
 /* Fills in what the present session needs to be resumed, except the holds. The chroot is the

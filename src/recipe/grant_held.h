@@ -15,6 +15,7 @@ struct grant_facts {
     int64_t deadline;        /* until when nobody else can own it, by the client's clock */
     const char *node;        /* full path; valid until the next call on the holder */
     unsigned count;          /* how many times the owner holds it */
+    bool resumed;            /* it goes on with the hold that another process has handed over */
     struct contender *place; /* valid until the next call on the holder */
 };
 

@@ -1100,6 +1100,34 @@ void lock_message_done(const struct run_plan *p, const clave_once_record *former
     }
 }
 
+void lock_message_resumed(const struct run_plan *p, int64_t token)
+{
+    struct json j;
+    if (!p->o->json) {
+        diag_note(p->o, "%s: goes on with what was handed over, token %lld", p->path,
+                  (long long)token);
+        return;
+    }
+    lock_message_begin(p, &j, "resumed");
+    clave__json_int(&j, "token", token);
+    lock_message_end(&j);
+}
+
+void lock_message_handed_over(const struct run_plan *p, int64_t timeout_ms)
+{
+    struct json j;
+    char left[AGE_CAP];
+    if (!p->o->json) {
+        diag_note(p->o, "%s: handed over to '%s'; it is free again if nobody resumes it within %s",
+                  p->path, p->resume, age_format(timeout_ms, left));
+        return;
+    }
+    lock_message_begin(p, &j, "handed_over");
+    clave__json_string(&j, "file", p->resume);
+    clave__json_int(&j, "timeout_ms", timeout_ms);
+    lock_message_end(&j);
+}
+
 void lock_message_resting(const struct run_plan *p, int64_t left_ms)
 {
     struct json j;

@@ -73,6 +73,9 @@ static const struct {
       "--fence: holders that leave no mark: always or never [never]"},
      EXCLUSIVE},
     {{RUN_FLAG_MIN_HOLD, "min-hold", "DURATION", "keep the lock for at least this long"}, LOCKS},
+    {{RUN_FLAG_RESUME, "resume", "FILE",
+      "go on with the lock left in FILE; at SIGUSR2 leave it there"},
+     EXCLUSIVE | RUN_ELECT},
     {{RUN_FLAG_NAME, "name", "TEXT", "what 'clave locks' shows for this participant"}, LOCKS},
     {{RUN_FLAG_ACL, "acl", "ACL", "the access list of its node: see 'clave create' [open]"}, ALL},
     {{RUN_FLAG_DETECT, "detect-deadlock", "[=ROOT]",
@@ -222,6 +225,9 @@ bool run_flags_take(struct run_plan *p, int id)
     case RUN_FLAG_NAME:
         p->name = o->value;
         return true;
+    case RUN_FLAG_RESUME:
+        p->resume = o->value;
+        return true;
     case RUN_FLAG_ACL:
         return run_flags_take_acl(o, &p->acl);
     case RUN_FLAG_REVOCABLE:
@@ -286,6 +292,16 @@ static int run_flags_no_command(struct options *o)
         o->verb->name, path, hint_word(o->flags.connect, command));
 }
 
+/* What these flags leave beside the lock's node says who held it last, and would speak of the
+ * process that has handed it over. */
+static int run_flags_check_resume(const struct run_plan *p)
+{
+    const struct run_stages_plan *s = &p->stages;
+    if (p->resume && (s->once || s->marks))
+        return diag_usage(p->o, "--resume cannot be used with --once, --lock-delay or --fence");
+    return EXIT_OK;
+}
+
 /* Opening a watchdog starts it, so here it is only looked at. */
 static int run_flags_check_watchdog(struct run_plan *p)
 {
@@ -329,6 +345,8 @@ int run_flags_take_args(struct run_plan *p)
         nested_make_owner(p->owner);
     p->command.argv = o->argv + 1;
     int code = run_stages_check(p);
+    if (code == EXIT_OK)
+        code = run_flags_check_resume(p);
     if (code == EXIT_OK)
         code = health_plan_check(&p->health, o, p->on_lost);
     if (code == EXIT_OK)

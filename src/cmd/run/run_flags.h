@@ -41,7 +41,8 @@ struct run_plan {
     const char *root;  /* where to look for them; NULL: below the parent of the path */
     int conflict_code; /* exit code when the lock is not acquired in time */
     bool quiet;
-    bool with_parent; /* end when this process ends: */
+    const char *resume; /* the file through which the lock passes to the next process, or NULL */
+    bool with_parent;   /* end when this process ends: */
     struct parent_watch parent;
     struct acl_list acl; /* of the lock's node; empty: open to all */
     /* &acl, to be filled in with the list of the node at `path`; NULL: the list was given */
@@ -98,6 +99,7 @@ enum {
     RUN_FLAG_WATCHDOG_SEC,
     RUN_FLAG_WATCHDOG,
     RUN_FLAG_WATCHDOG_MODE,
+    RUN_FLAG_RESUME,
     RUN_FLAG_OWN
 };
 

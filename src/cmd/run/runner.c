@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "base/deadline.h"
 #include "clave/uv.h"
@@ -64,23 +65,79 @@ static void runner_on_phase_timeout(uv_timer_t *timer)
     runner_stop(r);
 }
 
+/* Closing the session deletes its nodes in a single transaction. */
+static void runner_close_session(struct runner *r)
+{
+    run_stages_release(r);
+    clave_async_client_close(r->client, clave_now());
+    clave_uv_flush(r->uv);
+}
+
+static void runner_tell_not_handed_over(const struct runner *r, const char *why)
+{
+    diag(r->o, "%s: not handed over, but released: %s", r->plan->path, why);
+}
+
+/* Nothing is held here any more. Before the file is there, the guardian forgets the session: it
+ * would close it if this process were killed. */
+static void runner_on_handed_over(clave_async_client *c, clave_err err, const char *session,
+                                  void *arg)
+{
+    struct runner *r = arg;
+    char why[512] = "";
+    const struct fault f = {why, sizeof why};
+    int32_t timeout_ms = clave_async_client_session_timeout(c);
+    if (err == CLAVE_OK) {
+        guardian_set_session(&r->guardian, &(struct session_key){0});
+        r->guardian_session_id = 0;
+    }
+    clave_err kept = clave__session_file_end(&r->session_file, session, &f);
+    if (err == CLAVE_OK && kept == CLAVE_OK) {
+        lock_message_handed_over(r->plan, timeout_ms);
+    } else if (err == CLAVE_OK) {
+        diag(r->o, "%s: not handed over: %s", r->plan->path, why);
+        r->code = EXIT_IO;
+    } else if (!r->stopped) {
+        runner_tell_not_handed_over(r, clave_async_client_errmsg(c));
+        runner_close_session(r);
+    }
+}
+
+/* Leaves the lock to the next process. False: it is to be released instead. */
+static bool runner_hand_over(struct runner *r)
+{
+    char why[512] = "";
+    const struct fault f = {why, sizeof why};
+    clave_err err = clave__session_file_begin(&r->session_file, r->plan->resume, &f);
+    if (err == CLAVE_OK) {
+        err = clave_async_client_hand_over(r->client, clave_now() + LEAVE_MS / 2,
+                                           runner_on_handed_over, r);
+        clave_uv_flush(r->uv);
+        if (err == CLAVE_OK)
+            return true;
+    }
+    (void)clave__session_file_end(&r->session_file, NULL, &f);
+    if (err != CLAVE_ENOTHELD) /* it was lost, as has been said, or never acquired */
+        runner_tell_not_handed_over(r, why[0] ? why : clave_async_client_errmsg(r->client));
+    return false;
+}
+
 static void runner_leave(struct runner *r, int code)
 {
     if (r->phase == LEAVING)
         return;
     r->phase = LEAVING;
     r->code = code;
-    uint64_t limit_ms = clave_async_client_is_connected(r->client) ? LEAVE_MS : 0;
+    bool waits = clave_async_client_is_connected(r->client) || r->hands_over;
+    uint64_t limit_ms = waits ? LEAVE_MS : 0;
     lock_wait_end(&r->progress);
     uv_poll_stop(&r->reports);
     uv_timer_stop(&r->watchdog);
     health_stop(&r->health);
     uv_timer_start(&r->phase_timer, runner_on_phase_timeout, limit_ms, 0);
     sd_status_leaving(r);
-    run_stages_release(r);
-    /* Closing the session deletes its nodes in a single transaction. */
-    clave_async_client_close(r->client, clave_now());
-    clave_uv_flush(r->uv);
+    if (!r->hands_over || !runner_hand_over(r))
+        runner_close_session(r);
 }
 
 /* How long to wait for a server to say who holds the lock. */
@@ -98,7 +155,11 @@ static void runner_leave_with(struct runner *r, clave_err err)
 static void runner_record_grant(const struct runner *r)
 {
     struct grant_facts g;
-    if (r->waited && acquisition_held(&r->acquisition, &g))
+    if (!acquisition_held(&r->acquisition, &g))
+        return;
+    if (g.resumed)
+        lock_message_resumed(r->plan, g.token);
+    if (r->waited)
         held_since_record(r->client, r->plan, g.node);
 }
 
@@ -453,6 +514,10 @@ static void runner_on_signal(uv_signal_t *handle, int sig)
         child_reap(r);
         return;
     }
+    if (sig == SIGUSR2 && r->plan->resume) { /* the command is ended as by SIGTERM */
+        r->hands_over = true;
+        sig = SIGTERM;
+    }
     bool ends = sig == SIGTERM || sig == SIGINT || sig == SIGHUP || sig == SIGQUIT;
     r->told_to_end |= ends;
     switch (r->phase) {
@@ -684,7 +749,10 @@ static clave_err runner_open_client(struct runner *r)
     co.seed = clave_random_seed();
     co.state_cb = runner_on_state;
     co.state_arg = r;
+    co.resume = r->session;
     clave_err err = clave_async_client_new(&r->client, &co);
+    free(r->session); /* copied */
+    r->session = NULL;
     if (err == CLAVE_OK)
         err = clave_uv_start(&r->uv, &r->loop, r->client);
     if (err == CLAVE_OK)
@@ -775,6 +843,21 @@ static const struct runner_events runner_events = {
     .leave = runner_leave,
 };
 
+/* Takes the session that the process before this one has left; there may be none. Returns EXIT_OK,
+ * or an exit code after a message. */
+static int runner_take_session(struct runner *r)
+{
+    char why[512] = "";
+    const struct fault f = {why, sizeof why};
+    const char *file = r->plan->resume;
+    if (!file || (access(file, F_OK) != 0 && errno == ENOENT) ||
+        clave__session_file_take(file, &r->session, &f) == CLAVE_OK)
+        return EXIT_OK;
+    free(r->session);
+    r->session = NULL;
+    return diag_end(r->o, NULL, EXIT_IO, "--resume: %s", why);
+}
+
 int runner_run(const struct run_plan *plan, bool *told_to_end)
 {
     struct runner *r = calloc(1, sizeof *r);
@@ -783,8 +866,11 @@ int runner_run(const struct run_plan *plan, bool *told_to_end)
     r->events = &runner_events;
     r->plan = plan;
     r->o = plan->o;
-    int code = runner_start_guardian(r);
+    int code = runner_take_session(r);
+    if (code == EXIT_OK)
+        code = runner_start_guardian(r);
     if (code != EXIT_OK) {
+        free(r->session);
         free(r);
         return code;
     }

@@ -48,6 +48,7 @@
 #include "cmd/run/run_recipe.h"
 #include "cmd/run/sd_status.h"
 #include "cmd/run/stages/once_and_min_hold.h"
+#include "runtime/client/session_file.h"
 #include "supervise/holder_policy.h"
 
 enum runner_phase { CONNECTING, WAITING, HOLDING, SWEEPING, KEEPING, LEAVING };
@@ -111,6 +112,9 @@ struct runner {
     bool released;
     bool told_to_end; /* by a signal, or by the end of the process that we are to end with */
     bool stopped;     /* the loop is about to end */
+    bool hands_over;  /* told by SIGUSR2, with --resume: leaves the lock to the next process */
+    struct session_file session_file;
+    char *session; /* of the process before this one, until the client has it; may be NULL */
     int code;
 
     /* The rest is used while the command runs. */

@@ -87,6 +87,7 @@ struct grant_facts clave__contender_facts(struct contender *c)
         .deadline = clave__contender_deadline(c),
         .node = c->node.watch.path,
         .count = 1,
+        .resumed = c->handed,
     };
 }
 
@@ -127,7 +128,7 @@ clave_err clave__grant_new(clave_async_grant **out, const struct grant_facts *f)
         return CLAVE_ENOMEM;
     g->place = place;
     g->session_id = f->session_id;
-    g->resumed = place->handed;
+    g->resumed = f->resumed;
     list_push_back(&place->grant.watchers, &g->watcher.link);
     return CLAVE_OK;
 }

@@ -322,9 +322,7 @@ bool clave__contender_handed_is_over(struct contender *c)
 {
     if (!c->handed)
         return false;
-    clave__log(clave__client_log(c->client), CLAVE_LOG_WARN,
-               "the hold of %s that was handed over has ended: it is queued for anew",
-               c->handed->hold->path);
+    clave__client_handed_gone(c->client, c->handed->hold);
     c->handed->claim = CLAIMED; /* nobody else can take it up either */
     clave__contender_drop_handed(c);
     c->grant.ends_by = CLAVE_NEVER;
