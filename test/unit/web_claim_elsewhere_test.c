@@ -659,22 +659,25 @@ static void check_no_notes(struct webrig *r, const struct user *u)
 /* At whichever gates it is renewed, and whether it was granted at once or after others. */
 TEST(a_longest_hold_goes_on_at_the_next_gate)
 {
-    for (size_t i = 0; i < 2 * (size_t)LIMITED; i++) {
+    enum { AT_ONCE, AFTER_ANOTHER, DESCRIBED, WAYS };
+    for (size_t i = 0; i < (size_t)WAYS * LIMITED; i++) {
         struct user u, v;
         struct webrig *r = two_gates(&u);
-        const char *body = limited[i / 2].body;
+        const char *body = limited[i / WAYS].body;
         user_enter(r, &v);
-        if (i % 2) {
+        if (i % WAYS == AFTER_ANOTHER) {
             user_takes_claim(&v, ends(r, user_sends(r, &v, "POST", -1, NULL, body), 201));
             webrig_end(ends(r, user_sends(r, &u, "POST", -1, KEYED, body), 202));
             webrig_advance(r, 3000);
             webrig_end(ends(r, renews(r, &u), 200));
             webrig_end(ends(r, user_sends(r, &v, "DELETE", -1, NULL, NULL), 204));
         }
-        webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, body), 201));
+        user_takes_claim(&u, ends(r, user_sends(r, &u, "POST", 5, KEYED, body), 201));
         int64_t since = r->net->now;
+        if (i % WAYS == DESCRIBED)
+            webrig_end(ends(r, user_sends(r, &u, "PATCH", -1, NULL, "{\"name\": \"new\"}"), 200));
         webrig_second(r);
-        check_longest_hold(r, &u, i / 2, since);
+        check_longest_hold(r, &u, i / WAYS, since);
         check_no_notes(r, &u);
         webrig_free(r);
     }

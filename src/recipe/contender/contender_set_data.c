@@ -49,19 +49,9 @@ static void set_data_take(const char **out, const char *said)
         *out = said;
 }
 
-static char *set_data_format(const struct clave_mem *mem, const clave_identity *id, size_t *n)
-{
-    char none[1];
-    *n = clave_identity_format(id, none, 0);
-    char *out = clave__mem_alloc(mem, *n + 1);
-    if (out)
-        (void)clave_identity_format(id, out, *n + 1);
-    return out;
-}
-
 /* Sets d->data, and *out to the same, with the mark of a request if there was one. ENOMEM. */
-static clave_err set_data_compose(struct description *d, const void *base, size_t n, char **out,
-                                  size_t *nout)
+static clave_err set_data_compose(struct description *d, const void *base, size_t n,
+                                  const clave_stat *stat, char **out, size_t *nout)
 {
     const struct clave_mem *mem = d->c->mem;
     clave_identity id;
@@ -78,9 +68,9 @@ static clave_err set_data_compose(struct description *d, const void *base, size_
         set_data_take(&id.command, d->said.command);
         d->asked |= id.asked;
         id.asked = false;
-        d->data = set_data_format(mem, &id, &d->ndata);
+        d->data = clave__identity_rewrite(mem, &id, base, n, stat, &d->ndata);
         id.asked = d->asked;
-        *out = set_data_format(mem, &id, nout);
+        *out = clave__identity_rewrite(mem, &id, base, n, stat, nout);
     } else { /* a candidate's id, which Curator reads */
         const char *said = d->said.text ? d->said.text : text;
         d->ndata = *nout = strlen(said);
@@ -121,7 +111,7 @@ static void on_set_data_read(clave_async_client *client, const clave_result *res
         bool request = clave__identity_is_request(res->data, res->len);
         const void *base = request ? clave__contender_data(c, &n) : res->data;
         d->asked |= version != 0 && version != c->grant.restored;
-        err = set_data_compose(d, base, request ? n : res->len, &text, &n);
+        err = set_data_compose(d, base, request ? n : res->len, res->stat, &text, &n);
     }
     if (err == CLAVE_OK)
         err = clave_async_set(client, c->node.watch.path, text, n, res->stat->version,

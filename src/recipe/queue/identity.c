@@ -308,6 +308,58 @@ int64_t clave__identity_granted(const void *data, size_t n, const clave_stat *st
     return *promised ? stat->ctime : -1;
 }
 
+/* ---- writing again ----------------------------------------------------------------------------
+ */
+
+/* True if clave_identity_format writes this field, or the line tells the time of the grant. */
+static bool identity_has_place(const char *line, size_t len, bool granted)
+{
+    static const char *const keys[] = {"owner",       "task",  "limit",   "yields",
+                                       "revocable",   "asked", "host",    "pid",
+                                       "traceparent", "name",  "command", "text"};
+    static const char *const times[] = {"granted", CLAVE_GRANTED_AT};
+    bool has = false;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        has |= clave__identity_find_value(line, line + len, keys[i]) == line + strlen(keys[i]) + 1;
+    for (size_t i = 0; granted && i < sizeof times / sizeof *times; i++)
+        has |=
+            clave__identity_find_value(line, line + len, times[i]) == line + strlen(times[i]) + 1;
+    return has;
+}
+
+char *clave__identity_rewrite(const struct clave_mem *mem, const clave_identity *id,
+                              const void *base, size_t n, const clave_stat *stat, size_t *out)
+{
+    bool promised, form_too = clave__identity_is_form(base, n) && !memchr(base, '\0', n);
+    int64_t granted = clave__identity_granted(base, n, stat, &promised);
+    const char *end = (const char *)base + n, *line = form_too ? (const char *)base : end;
+    char none[1], digits[24];
+    size_t cap =
+        clave_identity_format(id, none, 0) + n + sizeof CLAVE_GRANTED_AT + sizeof digits + 2;
+    struct sink s = {clave__mem_alloc(mem, cap), cap, 0};
+    if (!s.out)
+        return NULL;
+    identity_put_text(&s, form);
+    if (granted >= 0 && !promised) {
+        snprintf(digits, sizeof digits, "%lld", (long long)granted);
+        identity_put_field(&s, CLAVE_GRANTED_AT, digits);
+    }
+    for (line += form_too ? sizeof form - 1 : 0; line < end;) {
+        const char *newline = memchr(line, '\n', (size_t)(end - line));
+        size_t len = (size_t)((newline ? newline : end) - line);
+        if (!identity_has_place(line, len, granted >= 0 && !promised)) {
+            memcpy(s.out + s.len, line, len);
+            s.len += len;
+            identity_put(&s, '\n');
+        }
+        line += len + (newline != NULL);
+    }
+    identity_put_fields(&s, id);
+    identity_finish(&s);
+    *out = s.len;
+    return s.out;
+}
+
 /* ---- fields of a lock delay ------------------------------------------------------------------ */
 
 static const char delays[] = "delays=1\n";

@@ -20,6 +20,12 @@ bool clave__identity_is_request(const void *data, size_t n);
 char *clave__identity_extend(const struct clave_mem *mem, const void *data, size_t n,
                              const clave_identity *more, size_t *out);
 
+/* The form with the fields of `id`, then those of `base` that an identity has no place for: other
+ * recipes and versions have written them. The time of the grant is told in digits, since the write
+ * changes the mtime of `stat`. To be freed by the caller; NULL: no memory. */
+char *clave__identity_rewrite(const struct clave_mem *mem, const clave_identity *id,
+                              const void *base, size_t n, const clave_stat *stat, size_t *out);
+
 /* Appends a field that only some recipes write, escaped like the others, to data in that form of n
  * bytes with room for cap. Returns the new length, whether or not it fits. If `value` is NULL,
  * appends nothing. */
