@@ -159,13 +159,13 @@ const struct verb verb_data = {
             "check    verify every checksum and digest; report each fault with file and offset\n"
             "dump     print every snapshot and every transaction, or those of one FILE\n"
             "digest   print the zxid and the digest of the tree that a server would start with\n"
-            "backup   copy it to the new directory TO, also while a server runs on it: the\n"
+            "backup   copy it to the new directory TO, even while a server runs on it: the\n"
             "         newest snapshot and the logs, up to one zxid, verified\n"
             "restore  make the new directory TO from the backup DIR, for a server that goes\n"
             "         on from it: without sessions and their nodes, and with zxids, so fencing\n"
             "         tokens, above any that were handed out before\n"
             "\n"
-            "DIR is never changed, nor locked: a file that a running server is writing may look\n"
+            "DIR is neither changed nor locked: a file that a running server is writing may look\n"
             "torn at its end. Stop the old server before a restored one starts.\n",
     .flags = flags,
     .max_args = -1,

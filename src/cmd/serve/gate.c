@@ -240,8 +240,8 @@ const struct verb verb_gate = {
     .args = "--connect HOSTS --http ADDR",
     .summary = "Serve locks, elections and znodes over HTTP, for ZooKeeper servers",
     .text = "Prints one line when it is ready. SIGTERM and SIGINT end it, SIGHUP reads the file,\n"
-            "the tokens and the certificates again. Without tokens a loopback address may read\n"
-            "and lock, this user on a Unix socket everything, and nobody else anything.\n"
+            "the tokens and the certificates again. Without tokens, a loopback address may read\n"
+            "and lock, this user on a Unix socket may do everything, and nobody else anything.\n"
             "An ADDR without a host, such as :8080, is every address of this machine.\n"
             "GET /v1/openapi.json describes it all.\n",
     .flags = flags,

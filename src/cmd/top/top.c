@@ -681,7 +681,7 @@ const struct verb verb_top = {
     .text =
         "The locks and elections at and below PATH, or all: deadlocks first, then the oldest\n"
         "wait; what happens is shown as it happens. Keys: up and down, enter: the queue of a\n"
-        "lock, /: only what contains what is typed, v: only locks, only elections, s: another\n"
+        "lock, /: only lines with the text typed, v: only locks, only elections, s: another\n"
         "order, r and b: revoke and break, as 'clave locks' does, h: help, q: quit. When the\n"
         "connection is lost, the first line says how long ago. Without a terminal, and with\n"
         "--once, all of them are printed as text; with --json a line for each, as GET /v1/locks\n"

@@ -206,7 +206,7 @@ static const struct flag flags[] = {
     {REGISTER_ADDRESS, "address", "ADDRESS", "where it can be reached: must be given"},
     {REGISTER_PORT, "port", "PORT", "for connections without TLS"},
     {REGISTER_SSL_PORT, "ssl-port", "PORT", "for connections with TLS"},
-    {REGISTER_PAYLOAD, "payload", "JSON", "what else there is to know"},
+    {REGISTER_PAYLOAD, "payload", "JSON", "further data about the instance"},
     {REGISTER_URI, "uri", "TEMPLATE", "how to reach it: '{scheme}://{address}:{port}/'"},
     {REGISTER_TYPE, "type", "TYPE", "DYNAMIC, DYNAMIC_SEQUENTIAL, STATIC, PERMANENT [DYNAMIC]"},
     {REGISTER_SERVERSET, "serverset", NULL,
@@ -218,15 +218,13 @@ static const struct flag flags[] = {
 const struct verb verb_register = {
     .name = "register",
     .args = "SERVICE [--] COMMAND [ARGUMENT]...",
-    .summary = "Run a command, and be an instance of a service meanwhile",
-    .text = "The node BASE/SERVICE/ID says where the instance can be reached, as Curator's "
-            "x-discovery\n"
-            "has it. It is there from before the command starts until it has ended, over every "
-            "loss of\n"
-            "the session; another registration of this id loses its place. With --health the\n"
-            "command starts at once, and is registered while the check succeeds; it runs on\n"
-            "meanwhile. The exit code is the command's; 80: it was unhealthy, and --on-unhealthy\n"
-            "is end.\n",
+    .summary = "Run a command, and register it as an instance of a service",
+    .text = "The node BASE/SERVICE/ID says where the instance can be reached, in the layout of\n"
+            "Curator's x-discovery. It is made before the command starts, made again after a\n"
+            "loss of the session, and deleted when the command has ended; another registration\n"
+            "of this id loses its place. With --health the command starts at once, and is\n"
+            "registered while the check succeeds; when it fails, the command runs on. The exit\n"
+            "code is the command's; 80: it was unhealthy, and --on-unhealthy is end.\n",
     .flags = flags,
     .more_flags = run_flags_of,
     .shares = RUN_REGISTER,

@@ -908,18 +908,18 @@ const struct verb verb_slot = {
     .summary = "Own one of N slots by an id, until it is given back",
     .text =
         "A slot belongs to an id, not to a session: it survives the process that took it, its\n"
-        "machine's reboot and the servers' restart. No time ends it.\n"
+        "machine's reboot and the servers' restart. It never times out.\n"
         "\n"
         "limit PATH [N]        set how many may be owned, and create PATH; print it\n"
-        "take PATH             own a slot and print its token, also if the id owns one already\n"
+        "take PATH             own a slot and print its token, even if the id owns one already\n"
         "give PATH             give the slot back; no error if the id owns none\n"
         "list PATH             print the ids that own a slot, the oldest first\n"
         "break PATH ID         take the slot away from an id, and record why (--reason)\n"
         "run PATH -- COMMAND   take, run the command, give when it ends with 0\n"
         "\n"
         "An id has 1 to 128 bytes. Exit codes: 66 no limit is set, or break found no slot; 73\n"
-        "the slot of this machine's id was taken by another host; 75 not in time, or run: this\n"
-        "id runs a command already; 80 run: unhealthy; otherwise, after run, that of the command.\n"
+        "the slot of this machine's id was taken by another host; 75 not in time, or run: a\n"
+        "command of this id is running; 80 run: unhealthy; otherwise the command's, after run.\n"
         "If an answer was lost, the slot may have been taken or given in spite of exit code 69\n"
         "or 75: the message says so, and list shows it.\n",
     .flags = flags,

@@ -216,8 +216,8 @@ const struct verb verb_history = {
     .summary = "Show who queued for, held and lost a lock, as a gate has seen it",
     .text =
         "One entry a line, the oldest first: time, event, path, participant, token, the cause of\n"
-        "an end, and who asked for it or broke it through the gate, and why. CLAVE_HTTP names\n"
-        "the gate, too, and CLAVE_HTTP_TOKEN is the token.\n",
+        "an end, and who asked for it or broke it through the gate, and why. CLAVE_HTTP can\n"
+        "name the gate, and CLAVE_HTTP_TOKEN give the token.\n",
     .flags = flags,
     .max_args = -1,
     .offline = true,
