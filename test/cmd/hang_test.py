@@ -15,6 +15,7 @@ import unittest
 from frozen_disk import FrozenDisk
 from harness import UNSAFE, scratch, server
 from lock_rig import TICK, Holder, alive, children, stat, until
+from watchdog_test import DEVICE_MS, Device, now_ms
 
 ROUNDS = int(os.environ.get("CLAVE_HANG_ROUNDS", "8"))
 EVERY_S, FAILS, STALE_S, SESSION_S = 1.0, 2, 1.0, 3.0
@@ -59,13 +60,14 @@ class Hang(unittest.TestCase):
     def setUp(self):
         self.log = scratch("log")
 
-    def hold(self, path, disk="/dev/null"):
+    def hold(self, path, disk="/dev/null", *flags, env=None):
         beat = scratch("beat")
         with open(beat, "w", encoding="utf-8") as f:
             f.write("0" * 20)
         check = f"exec {sys.executable} -SE -c \"$CHECK\" {beat}"
         script = f"exec {sys.executable} -SE -c \"$WORK\" {self.log} {beat} {disk}"
-        return Holder(self.server, path, "--health", check, *FLAGS, script=script, env={"WORK": WORK, "CHECK": CHECK})
+        return Holder(self.server, path, "--health", check, *FLAGS, *flags, script=script,
+                      env={"WORK": WORK, "CHECK": CHECK, **(env or {})})
 
     def entries(self):
         with open(self.log, encoding="utf-8") as f:
@@ -78,12 +80,12 @@ class Hang(unittest.TestCase):
             self.assertGreaterEqual(token, seen, f"{UNSAFE}: token {token} acts at {at}, after {seen}")
             seen = token
 
-    def taken_over(self, what, after, hung):
-        """Waits for the next holder's first entry."""
+    def taken_over(self, what, after, hung, longer=0):
+        """Waits for the next holder's first entry. `longer`: than the promise of a session of SESSION_S."""
         first = until(lambda: [at for token, at in self.entries() if token > after], what="the next holder acts")[0]
         took = first / 1e9 - hung
         self.took.setdefault(what, []).append(took)
-        self.assertLess(took, PROMISED_S + BUSY_S)
+        self.assertLess(took, PROMISED_S + longer + BUSY_S)
 
     @staticmethod
     def end(*holders):
@@ -159,6 +161,36 @@ class Hang(unittest.TestCase):
         self.assertEqual(first.run.end().code, 80)
         self.judge()
         self.end(second)
+
+    @unittest.skipUnless(os.geteuid() == 0 and os.path.exists("/dev/fuse"), "no file system can be mounted here")
+    def test_the_disk_stalls_for_good_and_the_machine_is_reset(self):
+        """With --watchdog the next one does not wait for the disk: the check fails, the command cannot be killed, the
+        device is not fed any more, and the reset, after which nothing of this machine acts, makes room."""
+        try:
+            disk = FrozenDisk(scratch("disk"))
+        except OSError as error:
+            self.skipTest(f"no file system can be mounted here: {error}")
+        self.addCleanup(disk.close)
+        device, path = Device(), "/stalls-for-good"
+        first = self.hold(path, os.path.join(disk.where, "disk"), "--watchdog", device.path, "--session-timeout", "8s",
+                          env=device.env).started()
+        second = self.hold(path).waiting(self.server, path, 2)
+        until(lambda: os.path.exists(self.log) and len(self.entries()) > 20)
+        token = self.entries()[0][0]
+        hung = time.clock_gettime(time.CLOCK_BOOTTIME)
+        disk.frozen = True
+        until(lambda: stat(first.command)[0] == "D", what="the command sleeps in the kernel")
+        until(lambda: now_ms() > device.fires_at(), what="the watchdog fires")
+        self.assertNotIn("magic", device.done())
+        self.assertEqual({t for t, _ in self.entries()}, {token}, UNSAFE)
+        # What a reset does: clave and its guardian are gone without a word; the command writes no more.
+        for pid in (first.wrapper, first.guardian):
+            os.kill(pid, signal.SIGKILL)
+        self.taken_over("disk stalled for good, with --watchdog", token, hung, 8 + DEVICE_MS / 1000)
+        second.started()
+        self.end(second)
+        disk.thaw()
+        first.run.end()
 
 
 if __name__ == "__main__":

@@ -212,8 +212,13 @@ static void member_on_signal(uv_poll_t *poll, int status, int events)
     if (!child_ended)
         return;
     health_reap(&m->check);
-    if (waitpid(m->pid, &m->status, WNOHANG) == m->pid)
-        uv_stop(&m->loop);
+    if (waitpid(m->pid, &m->status, WNOHANG) != m->pid)
+        return;
+    /* Timers that are due may still run in this turn, and the number may be another process's. */
+    m->pid = 0;
+    uv_timer_stop(&m->kill);
+    health_stop(&m->check);
+    uv_stop(&m->loop);
 }
 
 /* Returns 0, or an error of libuv. */
