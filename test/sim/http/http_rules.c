@@ -22,6 +22,7 @@ static const char *const rules[HTTP_RULES] = {
     [RULE_ROLE_LEAVES] = "a place whose role is taken away goes",
     [RULE_COPY_IS_TRUE] = "what a copy says was so within the age that it gives",
     [RULE_MIN_TERM] = "of one gate no leader is said to lead sooner than min_term after another",
+    [RULE_ONE_IS_IN] = "a balancer whose min_term is the page's has one leader in at a time",
     [RULE_SLOT_STAYS] = "after a certain answer that a slot is owned nothing older ends it",
     [RULE_SLOT_OVER] = "after a certain answer that no slot is owned nothing older takes one",
     [RULE_OVER_IS_TRUE] = "what is said to be over, or to wait, is not owned all the time",

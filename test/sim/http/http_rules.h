@@ -22,6 +22,7 @@ enum http_rule {
     RULE_ROLE_LEAVES,
     RULE_COPY_IS_TRUE,
     RULE_MIN_TERM,
+    RULE_ONE_IS_IN,
     RULE_SLOT_STAYS,
     RULE_SLOT_OVER,
     RULE_OVER_IS_TRUE,
