@@ -53,6 +53,9 @@ export interface HoldOptions {
   command?: string;
   /** It is given back when it has been held for so long; `signal` says so, with EMAXHOLD. */
   maxHold?: Duration;
+  /** It is lost unless `hold.alive()` is called at least so often, from when it is held; `signal` says so, with ESILENT.
+   * Renewals, which the client sends by itself, do not count. */
+  alive?: Duration;
   /** A pause before it is held when the last holder was lost. */
   lockDelay?: Duration;
 }
@@ -117,6 +120,10 @@ export interface Hold extends Guarded {
   validFor(ms?: number): boolean;
   /** Throws a LostError unless it is certainly held. */
   check(): void;
+  /** A sign of life from the work under it: call it between two steps of the work, a few times in the time of the option
+   * `alive`. Resolves when a gate has noted it; rejects with the LostError of `signal`. It is repeated until then, and need
+   * not be awaited. Without the option it does nothing. */
+  alive(): Promise<void>;
   /** Gives it back. Rejects with a LostError when it had been lost before, and with an UnreachableError when no gate has
    * answered `within` (the ttl); then it is tried again at each renewal. */
   release(options?: { within?: Duration }): Promise<void>;

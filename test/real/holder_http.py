@@ -89,6 +89,10 @@ class Holder:
         body = {"path": self.path, "kind": self.kind, "name": self.name, "revocable": self.dice.random() < 0.5}
         if self.dice.random() < 0.5:
             body["max_hold_ms"] = self.dice.randrange(100, 2 * self.session_ms)
+        if self.dice.random() < 0.5:
+            body["depend_ms"] = self.dice.randrange(self.session_ms // 2, 2 * self.session_ms)
+        self.sign_ms = body.get("depend_ms", 0) // 4
+        self.signs = self.dice.choice([5, sys.maxsize])  # then its work hangs
         while not self.is_over():
             sent, status, told = self.ask("POST", "/v1/claims", body, Idempotency_Key=key, Prefer="wait=1")
             if status in (200, 201) and told.get("state") == "held":
@@ -96,6 +100,14 @@ class Holder:
             if not self.has_session(status, told) or status in (404, 409, 410):
                 return None
         return None
+
+    def sign(self, key, until):
+        """The same, after a sign of life of its work."""
+        sent, status, told = self.ask("POST", f"/v1/claims/{key}/alive", patience=(until - now_ns()) / 3e9)
+        self.signs -= status == 200
+        if status == 200 and told["state"] == "held":
+            return max(until, sent + told["valid_ms"] * 1_000_000)
+        return until if self.has_session(status, told) and status not in (404, 410) else 0
 
     def renew(self, key, until):
         """Until when it may be relied on, or 0: it is lost."""
@@ -118,7 +130,7 @@ class Holder:
 
     def keep(self, key, token, until):
         """Whether it is to be given back."""
-        begin = renewed = now = self.awake()
+        begin = renewed = signed = now = self.awake()
         if begin >= until:
             return True
         self.note(begin, "grant", token, self.what)
@@ -132,6 +144,8 @@ class Holder:
                 return True
             if now - renewed > self.session_ms * 1_000_000 // 5:
                 renewed, until = now, self.renew(key, until)
+            elif self.sign_ms and self.signs > 0 and now - signed > self.sign_ms * 1_000_000:
+                signed, until = now, self.sign(key, until)
             elif i % STEPS_A_WRITE == 0:
                 self.write(token, (until - now) / 4e9)
             time.sleep(STEP_S)

@@ -19,7 +19,7 @@ const CLOSE_MS = 5000;
 const OPEN_MS = 10_000; // for a session to begin
 
 const CONNECT = { token: 'bearer', ttl: 'duration', name: 'text', ca: 'pem', cert: 'pem', key: 'pem' };
-const HOLD = { wait: 'duration', signal: 'signal', name: 'text', command: 'text', maxHold: 'duration', lockDelay: 'duration' };
+const HOLD = { wait: 'duration', signal: 'signal', name: 'text', command: 'text', maxHold: 'duration', alive: 'duration', lockDelay: 'duration' };
 const { wait: _, ...LEAD } = HOLD;
 const SEMAPHORE = { limit: 'count', permits: 'count', ...HOLD };
 
@@ -266,11 +266,12 @@ class Client {
 
   // ---- sessions ----------------------------------------------------------------------------------------------------
 
-  async #hold({ path, ...terms }, { wait, signal, name, command, maxHold, lockDelay }) {
+  async #hold({ path, ...terms }, { wait, signal, name, command, maxHold, alive, lockDelay }) {
     checked(path, terms.kind === 'election' ? 'lead' : terms.kind);
     const limit = wait ?? Infinity;
-    const more = { name: name ?? this.#options.name, command, host: this.#options.host, max_hold_ms: maxHold, lock_delay_ms: lockDelay };
+    const more = { name: name ?? this.#options.name, command, host: this.#options.host, max_hold_ms: maxHold, depend_ms: alive, lock_delay_ms: lockDelay };
     if (maxHold === 0) throw new RangeError('maxHold must be more than 0');
+    if (alive === 0) throw new RangeError('alive must be more than 0: the longest silence of the work');
     signal?.throwIfAborted();
     const begun = performance.now();
     const left = () => Math.max(0, limit - (performance.now() - begun));

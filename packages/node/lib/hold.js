@@ -50,6 +50,13 @@ class Hold extends Guarded {
     if (!this.validFor()) throw new LostError(`${this.path} is not certainly held any more`, { path: this.path });
   }
 
+  /** A sign of life from the work under it; of a hold that was taken with `alive`. Resolves when a gate has noted it, and
+   * rejects with the LostError of the signal when that comes first; it need not be awaited. */
+  async alive() {
+    if (this.#claim.terms.depend_ms === undefined) return;
+    await this.#claim.session.alive(this.#claim).finally(this.#reschedule);
+  }
+
   /** Gives it back; resolves when it is, and rejects after `within` at the latest (the ttl). Rejects with a LostError
    * when it had been lost before. Repeated, it is the same promise. */
   release(options) {

@@ -10,6 +10,7 @@ const LAST_MS = 1000; // when the time to wait is over
 const FIRST_MS = 3000; // for an answer, until another gate is asked
 const MARGIN = 10; // of the session's time, a part is kept back: for clocks that run at different rates, and to stop
 const MARGIN_OF_LIMIT = 32; // of maxHold: whoever sets it counts on it
+const TRIES_OF_SIGN = 4; // in that time, of one sign of life that is not answered
 const AGAIN = new Set([429, 502, 503, 504]); // nobody knows, or too many wait
 
 /** The gate was restarted without its key, perhaps: another one may read it, and what is held is held until its deadline. */
@@ -34,6 +35,9 @@ class Claim {
     this.sent = null; // valid for so long after this request was sent
     this.valid = 0;
     this.since = stamp(); // it was not held before this
+    this.alive = null; // when the newest sign of life was sent that a gate has noted
+    this.sign = null; // the promise of the newest one, and of one that is not sent yet
+    this.nextSign = null;
     this.lost = null; // an AbortController, from when it is held
     this.removing = null; // the promise of giving it back
     this.rest = 0; // milliseconds, before it is
@@ -47,22 +51,26 @@ class Claim {
   }
 
   #margin() {
-    const { max_hold_ms: most = Infinity } = this.terms;
-    return this.#isLimited() ? Math.min(most / MARGIN_OF_LIMIT, this.session.ttl / MARGIN) : this.session.ttl / MARGIN;
+    const { max_hold_ms: most, depend_ms: silence } = this.terms;
+    const least = { EMAXHOLD: most / MARGIN_OF_LIMIT, ESILENT: silence / MARGIN }[this.#limit()] ?? Infinity;
+    return Math.min(least, this.session.ttl / MARGIN);
   }
 
-  /** What was told as its end is that of maxHold, or after it. */
-  #isLimited() {
-    const { max_hold_ms: most = Infinity } = this.terms;
+  /** What was told as its end is that of maxHold or of `alive`, or after it: which. */
+  #limit() {
+    const { max_hold_ms: most, depend_ms: silence } = this.terms;
     const end = this.sent.monotonic + this.valid;
-    return end >= this.since.monotonic + most * (1 - 1 / 64) - 5;
+    const isAfter = (from, ms) => ms !== undefined && end >= from.monotonic + ms * (1 - 1 / 64) - 5;
+    if (isAfter(this.since, most)) return 'EMAXHOLD';
+    return isAfter(this.alive ?? this.since, silence) ? 'ESILENT' : null;
   }
 
   /** What the gate has told of it in an answer to a request that was sent then. */
   told(sent, told) {
     this.asked = true;
     const { path } = this.terms;
-    const lost = (text) => this.lose(new LostError(`${path} ${text}`, { code: 'ELOST', path }));
+    const code = told.cause === 'work_silent' ? 'ESILENT' : 'ELOST';
+    const lost = (text) => this.lose(new LostError(`${path} ${text}`, { code, path }));
     if (told.state === 'lost' || told.state === 'released') lost(`is lost: ${told.cause ?? told.state}`);
     else if (told.state === 'held' && this.state === 'waiting') {
       [this.state, this.token, this.sent, this.valid] = ['held', told.token, sent, told.valid_ms ?? 0];
@@ -86,9 +94,14 @@ class Claim {
   /** Loses it when its time is over, whether or not a timer has come to say so. */
   judge() {
     if (this.state !== 'held' || this.remaining() > 0) return;
-    const { path, max_hold_ms: most } = this.terms;
-    if (this.#isLimited()) this.lose(new LostError(`${path} was given back: it was held for ${most} ms, its maxHold`, { code: 'EMAXHOLD', path }));
-    else this.lose(new LostError(`${path} is lost: it was not renewed in time`, { code: 'ELOST', path }));
+    const { path, max_hold_ms: most, depend_ms: silence } = this.terms;
+    const code = this.#limit() ?? 'ELOST';
+    const what = {
+      EMAXHOLD: `was given back: it was held for ${most} ms, its maxHold`,
+      ESILENT: `is lost: its work gave no sign of life for ${silence} ms, its alive`,
+      ELOST: 'is lost: it was not renewed in time',
+    };
+    this.lose(new LostError(`${path} ${what[code]}`, { code, path }));
   }
 }
 
@@ -265,6 +278,37 @@ class Session {
     for (const _ of this.transport.gates) {
       await this.transport.ask('DELETE', `/v1/claims/${id}`, { headers: this.headers, within: 1000 }).catch(() => {});
       this.transport.next();
+    }
+  }
+
+  /** A sign of life of the work under a claim: resolves when a gate has noted one that was sent after this call. It is
+   * repeated until the claim is lost. Those that come while one is on its way share the next. */
+  alive(claim) {
+    claim.nextSign ??= Promise.resolve(claim.sign)
+      .catch(() => {})
+      .then(() => {
+        [claim.sign, claim.nextSign] = [claim.nextSign, null];
+        return this.#sign(claim);
+      });
+    claim.nextSign.catch(() => {}); // the hold's signal tells, too
+    return claim.nextSign;
+  }
+
+  async #sign(claim) {
+    const { path, depend_ms: silence } = claim.terms;
+    for (let failures = 0; ; failures++) {
+      claim.judge();
+      if (claim.state !== 'held') throw claim.lost.signal.reason ?? new LostError(`${path} was released`, { code: 'ELOST', path });
+      const timeout = Math.max(100, silence / TRIES_OF_SIGN);
+      const answer = await this.transport.attempt('POST', `/v1/claims/${claim.key}/alive`, { headers: this.headers, timeout, waits: true }).catch(() => null);
+      if (answer?.status === 200) {
+        claim.alive = answer.sent;
+        claim.told(answer.sent, answer.told);
+        if (claim.state === 'held') return;
+      } else if (answer?.status === 410 && answer.told?.path) claim.lose(refused(410, answer.told, path, path));
+      else if (answer?.status === 404) await this.post(claim, 0, { timeout, waits: true }).catch(() => null); // the gate looks for it
+      else if (answer && !this.isOver(answer) && !AGAIN.has(answer.status)) throw refused(answer.status, answer.told, `cannot tell that the work under ${path} is alive`, path);
+      if (claim.state === 'held') await this.transport.pause(this.transport.rest(failures, silence / MARGIN));
     }
   }
 

@@ -213,7 +213,7 @@ class Gate {
   }
 
   #valid(place, arrived) {
-    const until = Math.min(place.session.heard + (place.session.ttl * PERSISTENT) / 4, place.ends ?? Infinity);
+    const until = Math.min(place.session.heard + (place.session.ttl * PERSISTENT) / 4, place.ends ?? Infinity, place.silent ?? Infinity);
     return Math.max(0, Math.floor(until - arrived));
   }
 
@@ -277,8 +277,17 @@ class Gate {
         place.ends = performance.now() + terms.max_hold_ms;
         this.#later(terms.max_hold_ms, () => held(place) && this.#leave(place, 'lost', 'max_hold'));
       }
+      this.#sign(place);
     }
     this.#changed();
+  }
+
+  /** A sign of life, or the grant. */
+  #sign(place) {
+    const { depend_ms: ms } = place.terms;
+    if (!ms) return;
+    const silent = (place.silent = performance.now() + ms);
+    this.#later(ms, () => held(place) && place.silent === silent && this.#leave(place, 'lost', 'work_silent'));
   }
 
   #leave(place, state, why) {
@@ -292,19 +301,25 @@ class Gate {
 
   #over(place) {
     const { path, id, cause: why = 'released' } = place;
-    return new Refusal(410, 'ELOST', `${path} is not held: ${why}`, { path, cause: why, claim: id });
+    return new Refusal(410, why === 'work_silent' ? 'ESILENT' : 'ELOST', `${path} is not held: ${why}`, { path, cause: why, claim: id });
   }
 
-  async #ofClaim(x, _path, [id]) {
+  async #ofClaim(x, _path, [id, verb]) {
     if (x.header('clave-owner') !== undefined) return this.#ofSlot(x, id);
     const session = this.#session(x);
-    if (x.method === 'POST') return this.#take(x, session);
+    if (x.method === 'POST' && verb !== 'alive') return this.#take(x, session);
     const place = session.places.get(id);
     if (!place) throw new Refusal(404, 'ENOTHELD', 'the session has no such claim');
     if (x.method === 'DELETE') {
       if (place.state === 'lost') throw this.#over(place);
       this.#leave(place, 'released', 'released');
       return { status: 204 };
+    }
+    if (verb === 'alive') {
+      if (place.state === 'lost' || place.state === 'released') throw this.#over(place);
+      if (!place.terms.depend_ms) throw new Refusal(400, 'EINVAL', `${place.path} was claimed without "depend_ms"`);
+      if (place.state === 'waiting') throw new Refusal(409, 'ENOTHELD', `${place.path} is not held yet`, { path: place.path });
+      this.#sign(place);
     }
     return { status: place.state === 'waiting' ? 202 : 200, json: this.#claim(place, x.arrived) };
   }

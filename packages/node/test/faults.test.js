@@ -6,6 +6,8 @@ const { after, before, test } = require('node:test');
 const { BusyError, LostError, UnreachableError, UnknownOutcomeError } = require('..');
 const { Rig, stop } = require('./rig.js');
 
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
 const rig = new Rig();
 before(() => rig.begin(2));
 after(() => rig.end());
@@ -63,6 +65,47 @@ test('a hold whose time was over is told by its release', async () => {
   const over = await new Promise((resolve) => hold.signal.addEventListener('abort', () => resolve(performance.now())));
   assert.ok(over - granted > 800 && over - granted < 1100, `it ended after ${over - granted} ms`);
   assert.equal(hold.signal.reason.code, 'EMAXHOLD');
+});
+
+test('a hold goes on by signs of life while a gate is stopped, and ends when the work is silent', async (t) => {
+  const [a, b] = [client(rig.gates.map((g) => g.url), { ttl: '6s' }), client()];
+  const held = await a.lock('/faults/alive', { alive: '4s' });
+  const next = b.lock('/faults/alive').then(() => performance.now());
+  let signed;
+  for (const gate of rig.gates) {
+    gate.process.kill('SIGSTOP');
+    t.after(() => gate.process.kill('SIGCONT'));
+    for (let i = 0; i < 8; i++) {
+      signed = performance.now();
+      await held.alive();
+      await sleep(500); // of work
+    }
+    gate.process.kill('SIGCONT');
+  }
+  assert.ok(held.validFor());
+  const at = await new Promise((resolve) => held.signal.addEventListener('abort', () => resolve(performance.now())));
+  assert.ok(at - signed < 4000, `it ended ${at - signed} ms after its last sign of life`);
+  assert.equal(held.signal.reason.code, 'ESILENT');
+  assert.match(held.signal.reason.message, /no sign of life for 4000 ms, its alive/);
+  await assert.rejects(held.alive(), LostError);
+  await assert.rejects(held.release(), LostError);
+  assert.ok((await next) >= at, 'SAFETY VIOLATED: another had it before');
+});
+
+test('signs of life that are not awaited', async (t) => {
+  let signs = 0;
+  const c = client(await front(t, (request, pass) => pass(!request.url.endsWith('/alive') || signs++ !== 1)));
+  const held = await c.lock('/faults/unawaited', { alive: '2s' });
+  held.alive();
+  await new Promise(setImmediate); // it is sent
+  for (let i = 0; i < 20; i++) held.alive(); // one for all of these
+  await held.alive();
+  assert.equal(signs, 3); // the answer to the second was lost
+  await held.release();
+  await assert.rejects(held.alive(), LostError);
+  await (await c.lock('/faults/unawaited')).alive(); // does nothing
+  assert.equal(signs, 3);
+  await assert.rejects(c.lock('/faults/unawaited', { alive: 0 }), RangeError);
 });
 
 test('a lock that was over before its answer came leaves the others of its session alone', async (t) => {

@@ -168,6 +168,17 @@ const SCENARIOS = {
     await new Promise((r) => held.signal.addEventListener('abort', r));
     return held.signal.reason.code;
   },
+  async 'signs of life'(c) {
+    const held = await c.lock('/t/alive', { alive: '500ms' });
+    for (let i = 0; i < 6; i++) {
+      await settled(150);
+      await held.alive();
+    }
+    const lived = held.validFor();
+    await new Promise((r) => held.signal.addEventListener('abort', r));
+    const [late, given] = [await outcome(held.alive()), await outcome(held.release())];
+    return [lived, held.signal.reason.code, late, given];
+  },
   async 'an abort'(c, other) {
     const held = await c.lock('/t/abort');
     const stopIt = new AbortController();
