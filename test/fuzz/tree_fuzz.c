@@ -328,7 +328,8 @@ static const struct {
     const char *pattern, *members;
 } bodies[] = {
     {"/v1/sessions", "ttl_ms name?"},
-    {"/v1/claims", "path kind=lock lock_delay_ms? max_hold_ms? depend_ms? name? command? revocable?"},
+    {"/v1/claims",
+     "path kind=lock lock_delay_ms? max_hold_ms? depend_ms? name? command? revocable?"},
     {"/v1/claims", "path kind=read host? name?"},
     {"/v1/claims", "path kind=write lock_delay_ms? max_hold_ms?"},
     {"/v1/claims", "path kind=semaphore limit permits? max_hold_ms?"},
