@@ -26,6 +26,7 @@ struct web {
     size_t given_up;       /* how many of them have ended and still expect a callback */
     bool closing;
     clave_async_client *own;           /* see own_client.c */
+    bool has_marks;                    /* SESSION_MARKS is there, as far as is known */
     struct timer away;                 /* of own_client.c: no server answers */
     bool is_away;                      /* which was said */
     int64_t asked_at;                  /* of own_client.c: the time is being measured; 0: not */

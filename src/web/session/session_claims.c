@@ -281,17 +281,22 @@ static bool claim_has_terms(const struct claim *c)
 
 static clave_err claim_note_terms(struct claim *c);
 
-/* If it was lost with the connection it is sent again at once, and so still before the place. */
+/* If it was lost with the connection it is sent again at once, and so still before the place; and
+ * if somebody has deleted the directory, with that. */
 static void claim_on_terms_noted(clave_async_client *client, const clave_result *res, void *arg)
 {
     struct claim *c = arg;
     (void)client;
+    struct web *w = c->part.s->all->web;
     bool lost = clave_err_classify(res->err) == CLAVE_CLASS_UNKNOWN;
-    if (clave__claim_repaid(c) && lost && c->state <= CLAIM_HELD)
+    bool homeless = res->err == CLAVE_ENONODE && w->has_marks;
+    w->has_marks &= !homeless;
+    if (clave__claim_repaid(c) && (lost || homeless) && c->state <= CLAIM_HELD)
         (void)claim_note_terms(c);
 }
 
-/* Before the place of an election is made: a gate that takes that up finds its terms. */
+/* Before the place of an election is made: a gate that takes that up finds its terms. The session
+ * may be connected before the gate's own client has made the directory. */
 static clave_err claim_note_terms(struct claim *c)
 {
     clave_create_options o = CLAVE_CREATE_OPTIONS_INIT;
@@ -300,6 +305,8 @@ static clave_err claim_note_terms(struct claim *c)
     if (!claim_has_terms(c))
         return CLAVE_OK;
     c->noted = true;
+    if (!c->part.s->all->web->has_marks)
+        (void)clave_async_create(c->part.s->client, SESSION_MARKS, NULL, 0, &o, NULL, NULL);
     o.mode = CLAVE_EPHEMERAL;
     claim_terms_path(path, c->place.uuid);
     size_t n = claim_put_terms(c, data, clave_identity_format(&id, data, sizeof data));
