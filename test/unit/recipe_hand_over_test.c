@@ -6,6 +6,7 @@
 #include "clave/async/latch.h"
 #include "clave/async/multilock.h"
 #include "lib/async_grants.h"
+#include "lib/each_fault.h"
 #include "lib/mutex_owner.h"
 #include "lib/unit.h"
 
@@ -576,6 +577,57 @@ TEST(a_client_that_is_freed_hands_nothing_over)
     memnet_close(r.p, OLD);
     assert_int_equal(r.answers, 1);
     assert_int_equal(r.err, CLAVE_ECLOSED);
+}
+
+/* ---- without memory -------------------------------------------------------------------------- */
+
+/* A relay whose clients have this memory; without a waiter. */
+static void relay_begin_on(struct relay *r, struct failmem *mem)
+{
+    r->p = memnet_on(mem, 2, 6000);
+    owner_open(&r->old, r->p, OLD, "/l", NULL);
+    owner_open(&r->other, r->p, OTHER, "/l", NULL);
+    owner_acquire(&r->old, OWNER_FOREVER);
+    assert_int_equal(clave_async_mutex_grant(r->old.m, 0, &r->was), CLAVE_OK);
+}
+
+TEST_EACH_ALLOCATION(handing_over_any_allocation_may_fail, 1)
+{
+    CLOSED_BY(relay_end) struct relay r = {.p = NULL};
+    relay_begin_on(&r, mem);
+    failmem_arm(mem, which, 1);
+    clave_err err = relay_hand_over(&r, 2000);
+    memnet_advance(r.p, 3000);
+    failmem_disarm(mem);
+    assert_int_equal(r.answers, err == CLAVE_OK);
+    bool handed = err == CLAVE_OK && r.err == CLAVE_OK;
+    assert_true(handed || err == CLAVE_ENOMEM || r.err == CLAVE_ENOMEM);
+    assert_int_equal(clave_async_grant_valid_for(r.was, r.p->now, 0), !handed);
+}
+
+TEST_EACH_ALLOCATION(taking_it_up_any_allocation_may_fail, 10)
+{
+    CLOSED_BY(relay_end) struct relay r = {.p = NULL};
+    relay_begin_on(&r, mem);
+    relay_hand_over(&r, 2000);
+    size_t client = memnet_open(r.p, &(clave_client_options){.size = sizeof(clave_client_options),
+                                                             .hosts = "pair:1",
+                                                             .seed = 9,
+                                                             .mem = &mem->mem,
+                                                             .resume = r.text});
+    owner_open(&r.now, r.p, client, "/l", NULL);
+    failmem_arm(mem, which, 1);
+    clave_err err = owner_begin_acquire(&r.now, OWNER_FOREVER);
+    memnet_advance(r.p, 2000);
+    failmem_disarm(mem);
+    if (err != CLAVE_OK || r.now.err != CLAVE_OK) {
+        assert_true(err == CLAVE_ENOMEM || r.now.err == CLAVE_ENOMEM);
+        owner_acquire(&r.now, OWNER_FOREVER);
+    }
+    memnet_advance(r.p, 1000);
+    /* An acquire that fails when the node is its own already gives it up. */
+    assert_true(owner_holds(&r.now));
+    assert_true(holds_resumed(&r.now) || r.now.answers == 2);
 }
 
 /* ---- the text -------------------------------------------------------------------------------- */
