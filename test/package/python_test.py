@@ -49,7 +49,6 @@ class Table(unittest.TestCase):
         "clave_async_client_": "the engine without I/O: clave_client drives it",
         "clave_loop_free": "one loop for the process, for ever",
         "clave_instance_": "an Instance is what the engine has read; json writes one",
-        "clave_uri_spec_": "a spec is the dict of its JSON",
         "clave_service_type_parse": "the type is its name",
         "clave_client_post": "clave_client_run serves",
     }

@@ -8,6 +8,34 @@
 namespace clave
 {
 
+/* The JSON for uri_spec of a text such as "{scheme}://{address}:{port}/v1". EINVAL: it is no spec.
+ */
+inline result<std::string> uri_spec(const std::string &text)
+{
+    if (const char *fault = clave_uri_spec_fault(text.c_str()))
+        return failure{CLAVE_EINVAL, "the URI " + text + " " + fault};
+    std::string out(clave_uri_spec_format(text.c_str(), nullptr, 0) + 1, '\0');
+    out.resize(clave_uri_spec_format(text.c_str(), out.data(), out.size()));
+    return out;
+}
+/* The URI that its uri_spec makes of an instance; empty: it has none. */
+inline std::string uri_of(const clave_instance &i)
+{
+    std::string out(clave_instance_uri(&i, nullptr, 0) + 1, '\0');
+    out.resize(clave_instance_uri(&i, out.data(), out.size()));
+    return out;
+}
+/* What the node of an instance says: the data for a persistent_node at BASE/SERVICE/ID. EINVAL: it
+ * cannot be registered. */
+inline result<std::string> instance_data(const clave_instance &i)
+{
+    if (const char *fault = clave_instance_fault(&i))
+        return failure{CLAVE_EINVAL, std::string("the instance ") + fault};
+    std::string out(clave_instance_format(&i, nullptr, 0) + 1, '\0');
+    out.resize(clave_instance_format(&i, out.data(), out.size()));
+    return out;
+}
+
 class instances
 {
   public:

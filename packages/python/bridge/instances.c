@@ -2,6 +2,14 @@
  * answers from memory into a note. */
 #include "bridge.h"
 
+/* Of a URI that is longer there is none. */
+static void instances_put_uri(struct bridge_note *n, const clave_instance *i)
+{
+    char uri[2048];
+    size_t len = clave_instance_uri(i, uri, sizeof uri);
+    bridge__put_text(n, len > 0 && len < sizeof uri ? uri : NULL);
+}
+
 static void instances_put_entry(struct bridge_note *n, const clave_instances_entry *e)
 {
     const clave_instance *i = e ? e->instance : NULL;
@@ -9,7 +17,7 @@ static void instances_put_entry(struct bridge_note *n, const clave_instances_ent
         bridge__put_none(n);
         return;
     }
-    bridge__put_list(n, i ? 14 : 4);
+    bridge__put_list(n, i ? 15 : 4);
     bridge__put_text(n, e->path);
     bridge__put_text(n, e->service);
     bridge__put_text(n, e->fault);
@@ -26,6 +34,7 @@ static void instances_put_entry(struct bridge_note *n, const clave_instances_ent
     bridge__put_text(n, clave_service_type_name(i->type));
     bridge__put_text(n, i->uri_spec);
     bridge__put_int(n, i->disabled);
+    instances_put_uri(n, i);
 }
 
 void bridge_on_instances_event(clave_async_instances *d, const clave_instances_event *ev, void *arg)

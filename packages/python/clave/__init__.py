@@ -17,7 +17,7 @@ from .election import Candidate, Election, LeaderWatch, Term
 from .errors import (BadVersion, Busy, Closed, Deadlock, Done, Error, Forked, Lost, NoAuth, NodeExists, NoNode, NotEmpty,
                      NotHeld, NotSent, Unknown, Unreachable)
 from .hold import Hold
-from .instances import Instance, Instances, InstancesEvent, Pick
+from .instances import Instance, Instances, InstancesEvent, Pick, instance_data
 from .lock import Lock, MultiHold, Multilock, RWLock
 from .once import Ran, Record
 from .persistent_node import Kept, NodeEvent, PersistentNode
@@ -36,5 +36,5 @@ __all__ = [
     "Lost", "Mode", "MultiHold", "Multilock", "NoAuth", "NoNode", "Node", "NodeEvent", "NodeExists", "NotEmpty",
     "NotHeld", "NotSent", "Participant", "Perm", "PersistentNode", "Pick", "RWLock", "Ran", "Record", "Semaphore",
     "Set", "Slot", "Slots", "SlotsView", "Stat", "Term", "Tls", "Unknown", "Unreachable", "WatchEvent", "Watcher",
-    "metrics",
+    "instance_data", "metrics",
 ]

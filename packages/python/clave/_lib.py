@@ -154,6 +154,8 @@ _DIRECT: Sequence[Tuple[str, Any, Sequence[Any]]] = (
     ("clave_err_classify", c_int, (c_int,)),
     ("clave_state_name", c_char_p, (c_int,)),
     ("clave_identity_format", c_size_t, (POINTER(IdentityStruct), c_char_p, c_size_t)),
+    ("clave_uri_spec_fault", c_char_p, (c_char_p,)),
+    ("clave_uri_spec_format", c_size_t, (c_char_p, c_char_p, c_size_t)),
     ("clave_loop_new", c_int, (POINTER(c_void_p),)),
     ("clave_client_open", c_int, (POINTER(c_void_p), c_void_p, c_char_p, POINTER(ClientOptions))),
     ("clave_client_wait", c_int, (c_void_p, c_int64)),

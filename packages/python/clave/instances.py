@@ -1,6 +1,7 @@
 """The instances of services: where each can be reached."""
 from __future__ import annotations
 
+import ctypes
 import enum
 import json
 import math
@@ -9,7 +10,7 @@ import time
 from types import TracebackType
 from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Type
 
-from ._lib import InstancesOptions, address, encoded, options
+from ._lib import InstancesOptions, address, encoded, library, options
 from ._session import ProcessBound, Session
 from .errors import ENONODE, ETIMEDOUT, Error, check, error
 from .times import Duration, milliseconds
@@ -18,7 +19,8 @@ from .znodes import Stat
 
 class Instance(NamedTuple):
     """An instance as its node says. `fault`: why the node cannot be read as one; then only `path`, `service` and `stat`
-    are set. `payload` and `uri_spec` are what their JSON says, `registered` milliseconds since 1970."""
+    are set. `payload` and `uri_spec` are what their JSON says, `uri` what the spec makes of the instance, `registered`
+    milliseconds since 1970."""
 
     path: str
     service: str
@@ -34,6 +36,7 @@ class Instance(NamedTuple):
     type: Optional[str] = None
     uri_spec: Any = None
     enabled: bool = False
+    uri: Optional[str] = None
 
     @property
     def up(self) -> bool:
@@ -71,9 +74,31 @@ def _instance(fields: Optional[List[Any]]) -> Optional[Instance]:
     path, service, fault, stat, *rest = fields
     if not rest:
         return Instance(path, service, fault, Stat(*stat))
-    name, ident, where, port, ssl_port, payload, registered, kind, uri_spec, disabled = rest
+    name, ident, where, port, ssl_port, payload, registered, kind, uri_spec, disabled, uri = rest
     return Instance(path, service, fault, Stat(*stat), name, ident, where, port or None, ssl_port or None,
-                    json.loads(payload or "null"), registered, kind, json.loads(uri_spec or "null"), not disabled)
+                    json.loads(payload or "null"), registered, kind, json.loads(uri_spec or "null"), not disabled, uri)
+
+
+def _uri_spec(text: str) -> Any:
+    raw = encoded(text)
+    fault: Optional[bytes] = library.clave_uri_spec_fault(raw)
+    if fault:
+        raise ValueError(f"the URI {text!r} {fault.decode()}")
+    out = ctypes.create_string_buffer(library.clave_uri_spec_format(raw, None, 0) + 1)
+    library.clave_uri_spec_format(raw, out, len(out))
+    return json.loads(out.value)
+
+
+def instance_data(name: str, id: str, address: str, port: Optional[int] = None, *, ssl_port: Optional[int] = None,
+                  payload: Any = None, uri: Optional[str] = None, enabled: bool = True) -> bytes:
+    """The data of the node /services/NAME/ID of an instance, for `persistent_node`. `uri` is a text such as
+    "{scheme}://{address}:{port}/v1"."""
+    fields = {"name": name, "id": id, "address": address, "port": port, "sslPort": ssl_port, "payload": payload,
+              "registrationTimeUTC": int(time.time() * 1000), "serviceType": "DYNAMIC",
+              "uriSpec": _uri_spec(uri) if uri else None}
+    if not enabled:
+        fields["enabled"] = False  # which Curators before 4.1 do not know
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 class InstancesCore(ProcessBound):

@@ -1,6 +1,7 @@
 """Znodes, semaphores, slots, elections, jobs that run once, caches, watches, who is in a queue."""
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -319,6 +320,19 @@ class Copies(Case):
             self.assertEqual([i.id for i in everything], ["a"])
             with self.assertRaises(clave.Error):
                 everything.pick()
+
+    def test_an_instance_is_registered(self):
+        c = self.open()
+        data = clave.instance_data("web", "a", "h", 80, payload={"zone": 3}, uri="{scheme}://{address}:{port}/{[}{id}{]}")
+        with c.persistent_node("/registered/web/a", data, replace=True) as node, c.instances("web", base="/registered") as web:
+            first = web.pick()
+            self.assertEqual((first.uri, first.payload, first.ssl_port, first.up), ("http://h:80/{a}", {"zone": 3}, None, True))
+            self.assertEqual(first.uri_spec["parts"][0], {"value": "scheme", "variable": True})
+            node.set(clave.instance_data("web", "a", "h", ssl_port=443, enabled=False))
+            until(lambda: [(i.uri, i.ssl_port, i.up) for i in web] == [(None, 443, False)], "disabled")
+        for uri, fault in ("{scheme", r"has a { without }"), ("}", r"has a } without {: write {]} for one"):
+            with self.assertRaisesRegex(ValueError, re.escape(fault)):
+                clave.instance_data("web", "a", "h", uri=uri)
 
     def test_counter(self):
         c = self.open()
