@@ -10,6 +10,7 @@
 
 #include "base/deadline.h"
 #include "base/sized_options.h"
+#include "client/client_for_gate.h"
 #include "client/client_internal.h"
 #include "wire/opcode.h"
 
@@ -231,6 +232,14 @@ void clave_async_client_start(clave_async_client *c, int64_t now)
     clave__engine_enter(c, now);
     if (c->session.state == CLAVE_STATE_LATENT && c->link.phase == LINK_IDLE)
         clave__link_dial(c);
+    clave__engine_leave(c);
+}
+
+void clave__client_withdraw(clave_async_client *c, int64_t now, const void *arg)
+{
+    clave__engine_enter(c, now);
+    clave__pipeline_withdraw(c, arg);
+    clave__creations_withdraw(c, arg);
     clave__engine_leave(c);
 }
 

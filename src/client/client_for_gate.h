@@ -9,6 +9,11 @@
  * attached to the session, and reconnecting would take it away from them. An open connection stays.
  * Takes effect in the next _tick. */
 void clave__client_rest(clave_async_client *c, bool rest);
+/* Nobody waits any more for the write whose callback has this argument. If it has not been sent, it
+ * is not sent at all: the callback runs at once, with ENOTSENT. If it is on its way, it is not sent
+ * again when its connection is lost before it has left. Creates that search for what they have
+ * made, and reads, go on. */
+void clave__client_withdraw(clave_async_client *c, int64_t now, const void *arg);
 /* When the newest request that was answered had been sent, pings included. Everything that the
  * server sent before that answer, events too, has arrived. INT64_MIN: no request was ever
  * answered. */

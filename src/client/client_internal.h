@@ -186,6 +186,9 @@ size_t clave__pipeline_cut(clave_async_client *c);
 void clave__pipeline_detached(clave_async_client *c);
 /* Answers one request in deliveries.failed. Returns false if there is none. */
 bool clave__pipeline_deliver_failed(clave_async_client *c);
+/* Writes whose callback has this argument are not sent, if they have not left (client_for_gate.h).
+ */
+void clave__pipeline_withdraw(clave_async_client *c, const void *arg);
 /* Fails every request: unsent ones with the first error, sent ones with the second. */
 void clave__pipeline_fail(clave_async_client *c, clave_err unsent, clave_err sent);
 
@@ -302,6 +305,7 @@ void clave__auth_end(clave_async_client *c);
 void clave__creations_session_made(clave_async_client *c, int64_t id);
 /* No session follows: creates that are merely pausing end with ECLOSED. */
 void clave__creations_end(clave_async_client *c);
+void clave__creations_withdraw(clave_async_client *c, const void *arg); /* as _pipeline_withdraw */
 void clave__cleanups_end(clave_async_client *c);
 
 /* ---- a session that another process has handed over ------------------------------------------ */

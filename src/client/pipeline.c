@@ -347,6 +347,27 @@ void clave__pipeline_detached(clave_async_client *c)
     pipeline_check(c);
 }
 
+static bool pipeline_is_withdrawn(const struct request *r, const void *arg)
+{
+    return r->cb && r->arg == arg && (clave__opcode(r->op)->flags & OPCODE_WRITE);
+}
+
+void clave__pipeline_withdraw(clave_async_client *c, const void *arg)
+{
+    struct pipeline *p = &c->pipeline;
+    for (struct list *l = p->sent.next; l != &p->sent; l = l->next)
+        if (pipeline_is_withdrawn(LIST_ENTRY(l, struct request, link), arg))
+            LIST_ENTRY(l, struct request, link)->again = AGAIN_NOT_UNSENT;
+    for (struct list *l = p->unsent.next, *next; l != &p->unsent; l = next) {
+        struct request *r = LIST_ENTRY(l, struct request, link);
+        next = l->next;
+        if (!pipeline_is_withdrawn(r, arg))
+            continue;
+        list_remove(l);
+        pipeline_fail_request(c, r, CLAVE_ENOTSENT);
+    }
+}
+
 void clave__pipeline_fail(clave_async_client *c, clave_err unsent, clave_err sent)
 {
     pipeline_fail_all(c, &c->pipeline.sent, sent);

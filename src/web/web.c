@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "client/client_for_gate.h"
 #include "web/api/api.h"
 #include "web/http/exchange.h"
 #include "web/http/sender.h"
@@ -126,11 +127,25 @@ static void web_exchange_cancel(struct web_exchange *x)
     clave__web_leave(x);
 }
 
+/* Changes that `x`, perhaps freed, has asked for and that have not left must not take effect after
+ * its answer. Their callbacks answer what still waits: nothing was done. */
+static void web_withdraw(struct web *w, int64_t session, const struct web_exchange *x)
+{
+    struct http_session *s = session ? clave__http_session_by_id(w->sessions, session) : NULL;
+    if (w->own)
+        clave__client_withdraw(w->own, w->now, x);
+    if (s && s->client)
+        clave__client_withdraw(s->client, w->now, x);
+}
+
 /* The servers have not answered in time, but may still carry out what they were asked for. */
 static void web_on_exchange_late(struct timer *t, int64_t now)
 {
     struct web_exchange *x = LIST_ENTRY(t, struct web_exchange, timer);
     (void)now;
+    web_withdraw(x->web, x->deed.session, x);
+    if (x->answered)
+        return;
     if (x->owner && x->owner->late)
         x->owner->late(x);
     web_exchange_cancel(x);
@@ -211,7 +226,10 @@ void clave__web_end(struct web_exchange *x, int64_t now)
     web_exchange_cancel(x);
     if (x->answer.end)
         x->answer.end(x->more_arg ? x->more_arg : x->answer.arg);
+    struct web *w = x->web;
+    int64_t session = x->deed.session;
     clave__exchange_drop(x);
+    web_withdraw(w, session, x);
 }
 
 /* ---- who may -------------------------------------------------------------------------------- */

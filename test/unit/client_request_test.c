@@ -1,5 +1,6 @@
 /* Requests: what is sent when, what becomes of it when the connection goes, guaranteed
  * deletes, identities. Creates of several requests are in client_create_test. */
+#include "client/client_for_gate.h"
 #include "client/client_internal.h"
 #include "lib/fake_server.h"
 #include "lib/unit.h"
@@ -146,6 +147,44 @@ TEST(a_read_may_wait_before_it_is_sent_again)
     assert_true(fake_is_quiet(&s));
     fake_advance_to(&s, s.now + 70);
     fake_expect(&s, OP_GET_DATA);
+}
+
+/* It would take effect after somebody was told that it may have failed. */
+TEST_CONNECTED(a_write_that_has_not_left_is_withdrawn)
+{
+    struct outcome set = {0}, made = {0}, other = {0}, read = {0};
+    clave_create_options o = CLAVE_CREATE_OPTIONS_INIT;
+    fake_hang_up(s);
+    assert_int_equal(clave_async_set(s->c, "/a", "x", 1, -1, outcome_cb, &set), CLAVE_OK);
+    assert_int_equal(clave_async_create(s->c, "/b", "x", 1, &o, outcome_cb, &made), CLAVE_OK);
+    assert_int_equal(clave_async_delete(s->c, "/c", -1, outcome_cb, &other), CLAVE_OK);
+    assert_int_equal(clave_async_get(s->c, "/d", NULL, outcome_cb, &read), CLAVE_OK);
+    clave__client_withdraw(s->c, s->now, &set);
+    clave__client_withdraw(s->c, s->now, &made);
+    clave__client_withdraw(s->c, s->now, &read);
+    assert_int_equal(set.err, CLAVE_ENOTSENT);
+    assert_int_equal(made.err, CLAVE_ENOTSENT);
+    fake_advance_to(s, s->now + 2000);
+    fake_dial(s);
+    fake_answer_handshake(s, FAKE_SESSION, T, false);
+    fake_expect(s, OP_DELETE);
+    fake_expect(s, OP_GET_DATA);
+    assert_int_equal(set.times, 1);
+}
+
+/* It is in the buffer of a connection that takes nothing any more. */
+TEST_CONNECTED(a_withdrawn_write_is_not_sent_on_the_next_connection)
+{
+    struct outcome set = {0}, other = {0};
+    assert_int_equal(clave_async_set(s->c, "/a", "x", 1, -1, outcome_cb, &set), CLAVE_OK);
+    assert_int_equal(clave_async_delete(s->c, "/c", -1, outcome_cb, &other), CLAVE_OK);
+    clave__client_withdraw(s->c, s->now, &set);
+    assert_int_equal(set.times, 0);
+    fake_hang_up(s);
+    fake_dial(s);
+    fake_answer_handshake(s, FAKE_SESSION, T, false);
+    assert_int_equal(set.err, CLAVE_ENOTSENT);
+    fake_expect(s, OP_DELETE);
 }
 
 TEST_CONNECTED(the_end_of_the_session_ends_what_waits)

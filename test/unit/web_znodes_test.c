@@ -331,6 +331,35 @@ TEST(a_lost_answer_is_an_unknown_outcome_of_writes_only)
     assert_string_equal(webrig_body(c), "y");
 }
 
+/* It is in the buffer of a connection that takes nothing, which is lost afterwards. */
+TEST(a_write_that_has_not_left_takes_no_effect_after_its_answer)
+{
+    static const struct {
+        const char *method, *target, *headers;
+    } requests[] = {
+        {"PUT", "/v1/znodes/a", NULL},
+        {"PUT", "/v1/znodes/b", "If-None-Match: *"},
+        {"DELETE", "/v1/znodes/a", NULL},
+    };
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
+        create(r, "/v1/znodes/a", "x");
+        memnet_freeze(r->net, 1, true);
+        struct webrig_call *c = webrig_request(r, requests[i].method, requests[i].target,
+                                               requests[i].headers, i < 2 ? "late" : NULL);
+        webrig_advance(r, 16000);
+        assert_int_equal(c->status, 504);
+        webrig_end(c);
+        memnet_cut(r->net, 1);
+        memnet_freeze(r->net, 1, false);
+        webrig_advance(r, 20000);
+        webrig_done(r, "GET", "/v1/znodes/b", NULL, NULL, 404);
+        c = webrig_answer(r, "GET", "/v1/znodes/a", NULL, NULL, 200);
+        assert_string_equal(webrig_body(c), "x");
+        webrig_end(c);
+    }
+}
+
 TEST(a_write_does_not_wait_for_a_connection)
 {
     CLOSED_BY(webrig_freed) struct webrig *r = rig_new();

@@ -1141,3 +1141,15 @@ clave_err clave__client_create_named(clave_async_client *c, const struct client_
     }
     return err;
 }
+
+/* ---- withdrawing ----------------------------------------------------------------------------- */
+
+/* The requests of a create have the creation as their argument. */
+void clave__creations_withdraw(clave_async_client *c, const void *arg)
+{
+    for (struct list *l = c->creations.next; l != &c->creations; l = l->next) {
+        const struct creation *k = LIST_ENTRY(l, struct creation, link);
+        if (k->arg == arg && !k->search)
+            clave__pipeline_withdraw(c, k);
+    }
+}
