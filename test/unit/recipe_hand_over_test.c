@@ -233,10 +233,11 @@ TEST(the_server_may_restart_in_between)
 
 /* ---- one text, two processes ----------------------------------------------------------------- */
 
-TEST(a_second_process_with_the_text_is_closed)
+/* The first process has marked the node, if what that says has room for a mark. */
+static void relay_assert_second_closed(const clave_mutex_options *o)
 {
     CLOSED_BY(relay_end) struct relay r = {.p = NULL};
-    relay_begin(&r);
+    relay_begin_with(&r, o);
     relay_hand_over(&r, 1000);
     relay_resume(&r, &r.now, r.text);
     memnet_settle(r.p);
@@ -249,6 +250,15 @@ TEST(a_second_process_with_the_text_is_closed)
     memnet_advance(r.p, 30000);
     assert_true(owner_holds(&r.now));
     assert_false(owner_holds(&r.other));
+}
+
+TEST(a_second_process_with_the_text_is_closed)
+{
+    char form[128];
+    size_t n = clave_identity_format(&(clave_identity){.host = "h"}, form, sizeof form);
+    relay_assert_second_closed(NULL);
+    relay_assert_second_closed(
+        &(clave_mutex_options){.size = sizeof(clave_mutex_options), .data = form, .len = n});
 }
 
 /* Whatever is lost when both begin at the same time, at most one of them holds. */
