@@ -736,6 +736,18 @@ TEST(the_terms_of_an_election_are_noted_where_there_is_no_directory_yet)
     webrig_free(r);
 }
 
+TEST(a_release_leaves_its_mark_where_there_is_no_directory_yet)
+{
+    struct user u;
+    struct webrig *r = two_gates(&u);
+    webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, "{\"path\": \"/l\"}"), 201));
+    assert_int_equal(memnet_delete(r->net, 0, "/clave-gate"), CLAVE_OK);
+    webrig_end(ends(r, user_sends(r, &u, "DELETE", -1, NULL, NULL), 204));
+    assert_non_null(
+        clave__tree_find(&r->net->server->tree, clave__jbytes("/clave-gate/gone-" UUID)));
+    webrig_free(r);
+}
+
 /* It waits at the first gate, and is granted at the second, which knows the terms as well. */
 TEST(a_longest_hold_begins_where_it_is_granted)
 {

@@ -1012,7 +1012,9 @@ static void on_claim_marked(clave_async_client *client, const clave_result *res,
     l->marking = false;
     if (res->err == CLAVE_OK || res->err == CLAVE_ENODEEXISTS)
         clave__http_session_mark_stands(k->s, l->id);
-    l->again |= class_ == CLAVE_CLASS_UNKNOWN || class_ == CLAVE_CLASS_RETRY;
+    bool homeless = res->err == CLAVE_ENONODE && x->web->has_marks;
+    x->web->has_marks &= !homeless;
+    l->again |= homeless || class_ == CLAVE_CLASS_UNKNOWN || class_ == CLAVE_CLASS_RETRY;
     claim_leave_step(k);
 }
 

@@ -211,6 +211,8 @@ clave_err clave__http_session_send_mark(struct http_session *s, const char *id, 
 {
     clave_create_options o = CLAVE_CREATE_OPTIONS_INIT;
     char path[sizeof MARK_PREFIX + CLAVE_UUID_TEXT];
+    if (!s->all->web->has_marks) /* the gate's own client may be connected after the session */
+        (void)clave_async_create(s->client, SESSION_MARKS, NULL, 0, &o, NULL, NULL);
     o.mode = CLAVE_EPHEMERAL;
     claim_mark_path(path, id);
     return clave_async_create(s->client, path, NULL, 0, &o, cb, arg);
