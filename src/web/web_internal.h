@@ -28,7 +28,7 @@ struct web {
     clave_async_client *own;           /* see own_client.c */
     bool has_marks;                    /* SESSION_MARKS is there, as far as is known */
     struct timer away;                 /* of own_client.c: no server answers */
-    bool is_away;                      /* which was said */
+    bool is_away;                      /* and that was logged */
     int64_t asked_at;                  /* of own_client.c: the time is being measured; 0: not */
     int64_t latency_ms;                /* of own_client.c: as it was measured last; -1: not */
     struct list rest_sessions;         /* see api/contrib.c */

@@ -193,7 +193,7 @@ static bool claim_request_find_own(struct session_request *k)
         c ? !keyed && c->state > CLAIM_HELD : clave__claim_is_being_left(k->s, t->path, t->id);
     bool marked = !keyed && o->keyed && clave__http_session_has_mark(k->s, o->own);
     if (marked && !o->proved && !clave__http_session_mark_is_certain(k->s, o->own)) {
-        k->s->looked_on = 0; /* what stands of it is deleted by that */
+        k->s->looked_on = 0; /* the proof deletes what is left of it */
         claim_request_prove(k);
     } else if (marked) {
         const struct problem over = {.status = 410,
@@ -520,9 +520,9 @@ static bool claim_ask_holder(struct session_request *k)
 
 /* ---- proofs ---------------------------------------------------------------------------------- */
 
-enum { SETTLING = 8 }; /* what is not known after a part of the ttl is told as suspended */
+enum { SETTLING = 8 }; /* what is not known after this part of the ttl is reported as suspended */
 
-/* That the claim waited is known as of a moment after the request arrived. */
+/* It is known that the claim was waiting after the request arrived. */
 static bool claim_is_proven(const struct session_request *k)
 {
     const struct http_session *s = k->s;
@@ -530,7 +530,7 @@ static bool claim_is_proven(const struct session_request *k)
     return made || clave__http_session_is_proven(s, k->since);
 }
 
-/* Its place as it is now, by a listing on the present connection. */
+/* Waits for its position from a listing on the present connection. */
 static void claim_await_place(struct session_request *k)
 {
     k->told = true;
@@ -559,8 +559,9 @@ static void claim_prove(struct session_request *k)
                                     holds ? k->s->asked : k->since);
 }
 
-/* true: what it is now will be known, and is answered then. That a claim waits is proved when it is
- * to be said, so that a grant costs nothing more, and by any proof since the request arrived. */
+/* Returns true if the state must be checked first; the answer follows then. That a claim waits is
+ * proved only when it is about to be reported, so a grant costs nothing extra; any proof begun
+ * since the request arrived will do. */
 static bool claim_looks_closer(struct session_request *k)
 {
     const struct claim *c = k->claim;

@@ -1,11 +1,12 @@
 /* lock_token.c - what a fencing token is worth: GET /v1/locks/PATH?token=T, and writes that are
  * done only while a token holds (Clave-Guard).
  *
- * The place of a token is searched in two flights. The first lists the path and reads the mark of a
- * lock delay, the second lists a semaphore's sides. Then the names tell who holds. A token is the
- * czxid of a node, which only the node itself tells: the nodes of one queue have numbers that grow
- * with their czxid, so the search halves, and most locks have one holder. What a node says is read
- * only where it may decide (lock_listing.h).
+ * The place of a token is looked for with two groups of requests. The first group lists the path
+ * and reads the mark of a lock delay, the second lists the directories of a semaphore. The names in
+ * these listings tell who holds. A token is the czxid of a node, which a listing does not show. The
+ * sequence numbers of the nodes in one queue grow with their czxid, so a binary search finds the
+ * node, and most locks have one holder. The data of a node are read only where they may decide who
+ * holds (lock_listing.h).
  *
  * Invariants: "holds" is said of a node that was there in a transaction after the request had
  * arrived, and that held by a listing; the opposite, of one that was not there then, or by a
@@ -424,7 +425,7 @@ static void lookup_list_sides(struct token_lookup *s, clave_async_client *c)
     lookup_sent(s);
 }
 
-/* All answers of a flight have come. If its commit was lost, it is sent again. */
+/* All answers to a group of requests have come. If its commit was lost, the group is sent again. */
 static void lookup_listed(struct token_lookup *s, clave_async_client *c)
 {
     if (clave_err_classify(s->err) == CLAVE_CLASS_UNKNOWN && s->tries < MOST_TRIES)

@@ -103,9 +103,9 @@ struct web_exchange {
         enum access_found found;
         bool is_known;   /* by a proof of its own, not by its address alone */
     } who;               /* copied: the configuration may change while the exchange waits */
-    const char *acts_on; /* not in the pattern, but in the body, or a claim's: the path that the
-                          * route's role is needed on; NULL: none. Valid until it is answered, or
-                          * until a stream has ended */
+    const char *acts_on; /* the path on which the route's role is needed, if the pattern does not
+                          * have it but the body or a claim does; NULL: none. Valid until the
+                          * request is answered, or its stream has ended */
     const struct web_need *needs; /* further roles that it was admitted for; NULL: none */
     struct {
         int64_t session;

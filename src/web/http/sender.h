@@ -79,8 +79,8 @@ size_t clave__senders_have(const struct web *w, enum sender_share share);
 
 /* ---- what a request has of them ------------------------------------------------------------- */
 
-/* Refused by admission.c before it begins: what may have been done is answered, whatever
- * there is. */
+/* Requests are refused by admission.c before they begin: once something may have been done, the
+ * answer is sent even if there is no room for it. */
 
 /* Bodies and answers up to this do not count: a connection costs as much. So a claim, a small
  * write, and every refusal have room in any case. */
@@ -107,7 +107,7 @@ void clave__shares_count_waiting(struct web_exchange *x);
 /* The request was answered: no longer counts it as waiting. */
 void clave__shares_leave(struct web_exchange *x);
 
-/* Its body has n bytes, as far as it is announced or has come, unless it may not. */
+/* Counts a body of n bytes, announced or received, unless that exceeds the share. */
 enum sender_found clave__shares_take_body(struct web_exchange *x, size_t n, size_t *most);
 /* Its body is parsed, which takes so many bytes beside it, unless it may not. */
 enum sender_found clave__shares_take_tree(struct web_exchange *x, size_t n, size_t *most);

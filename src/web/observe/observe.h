@@ -63,7 +63,8 @@ struct observe {
     int64_t gone_at;    /* the last of them */
     int64_t wall;       /* wall clock less the engine's clock */
     int64_t zxid;       /* the newest that is known */
-    size_t unreadable;  /* nodes that may not be read and are no places: below them may be locks */
+    size_t unreadable;  /* nodes, other than places, that the gate may not read: locks may be below
+                         * them */
     int64_t replayed;   /* the driver supplies the history up to this zxid */
     bool waits_changed; /* since the last look */
     bool loaded;        /* the first load is complete */

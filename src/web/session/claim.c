@@ -1,8 +1,9 @@
 /* claim.c - one claim: its states, those who wait for it, what is told to streams, and the rights
  * of its sender. Called by the endpoints of claims, by session_claims.c for all claims of a
  * session, and by its kind (claim_kinds.c) with what the recipe reports. Invariants: only
- * claim_enter changes the state, and every change wakes those who wait; each event is told once,
- * and the cause of an end is said before the tree shows the end. */
+ * claim_move changes the state, and each change wakes those who wait (but for clave__claim_free,
+ * which reports nothing); each event is reported once, and the cause of an end is recorded before
+ * the tree shows the end. */
 #include "web/session/claim.h"
 
 #include <assert.h>
@@ -139,7 +140,7 @@ static void claim_poll_due(struct timer *t, int64_t now)
     claim_poll_tell(LIST_ENTRY(t, struct claim_poll, limit));
 }
 
-/* It would wait for a grant, or for the place of one. */
+/* The poll waits for a grant or for a position in the queue. */
 static bool claim_is_polled(const struct claim *c, const struct claim_poll *p)
 {
     return !p->wants_end && !c->trying;
@@ -419,7 +420,7 @@ static void claim_limit_path(const struct claim *c, char out[HOLD_PATH])
              (uint64_t)c->grant.token);
 }
 
-/* Until then all is over that any gate has told on an earlier connection. */
+/* By this time, every validity that any gate reported on an earlier connection has run out. */
 static int64_t claim_told_until(const struct claim *c)
 {
     const struct http_session *s = c->part.s;
@@ -580,7 +581,8 @@ static void claim_limit_next(struct claim *c)
 
 /* ---- the node's time ---- */
 
-/* When the newest write was sent, it had been held for so long, and its work silent for so long. */
+/* `held` and `silent` are how long the claim had been held, and its work silent, when the newest
+ * write was sent. */
 static void claim_limit_count(struct claim *c, int64_t held, int64_t silent)
 {
     struct claim_limit *l = &c->longest;

@@ -9,8 +9,8 @@
  * granted, lost, left), proofs of its session (proven, missing), its client (released) and time;
  * the table of moves is in claim.c, and claim_move makes each of them.
  *
- * Invariant: an event only ends a hold. For how long it is held is said in answers alone, counted
- * from the request that is answered ("validity" in http_session.h). */
+ * Invariant: events may report that a hold has ended, never how long it will last. Only answers say
+ * that, counted from the request that is answered ("validity" in http_session.h). */
 #ifndef CLAVE_WEB_SESSION_CLAIM_H
 #define CLAVE_WEB_SESSION_CLAIM_H
 
@@ -22,16 +22,16 @@
 
 enum claim_state {
 
-    CLAIM_WANTED,  /* asked for: no listing has shown its node yet, which may be being made */
+    CLAIM_WANTED,  /* asked for: its node is in no listing yet and may still be on its way */
     CLAIM_QUEUED,  /* its place is known */
     CLAIM_DELAYED, /* granted, after a holder that was lost: see clave/async/lock_delay.h */
-    CLAIM_DOUBTED, /* granted after a wait, in which another gate may have given it back: until a
-                    * proof of the session has found its node; and until it is known when a hold
-                    * with a limit ends */
+    CLAIM_DOUBTED, /* granted after a wait, during which another gate may have released it. Leaves
+                    * this state when a proof of the session finds the node and, for a limited hold,
+                    * the end is known */
     CLAIM_HELD,
-    CLAIM_SPENT, /* its max_hold_ms is over, or its work was silent for its depend_ms, and so it is
-                  * over for its client, but its node stays until all that gates have told of it
-                  * is over (see claim.c) */
+    CLAIM_SPENT, /* its max_hold_ms is over, or its work was silent for its depend_ms: over for the
+                  * client. The node stays until every validity that any gate has reported has run
+                  * out (see claim.c) */
     CLAIM_LEAVING, /* given back, and its node is being deleted */
     CLAIM_SOUGHT,  /* over for its client, but the recipe still looks for its node, to delete it */
     CLAIM_OVER,    /* nothing of it is under way */
@@ -129,17 +129,17 @@ struct claim_other {
 struct claim_limit {
     int64_t ends_at;     /* by max_hold_ms; CLAVE_NEVER: not known yet, or there is none */
     int64_t silent_at;   /* the same by depend_ms */
-    int64_t gone_at;     /* before, its node may not be deleted for that */
+    int64_t gone_at;     /* the node must not be deleted for that reason before this time */
     uint64_t known_on;   /* the connection on which they were learnt; 0: they were not */
     int32_t version;     /* of the node that says it */
     int64_t asked_at;    /* when the newest request was sent that tells how long it was held */
     int64_t signed_at;   /* by the servers' clock: the newest sign of life, as it was read */
-    clave_err why;       /* it has ended by it */
+    clave_err why;       /* which limit ended the hold */
     bool asks;           /* a request is under way, */
     bool learns;         /* for which proofs of the session wait */
     bool made_directory; /* of that node */
     struct timer due;    /* at the earlier end; at gone_at while SPENT */
-    /* Signs of life, counted: that have come, with the newest write, and that are answered. */
+    /* Counts of signs of life: received, covered by the newest write, answered. */
     uint64_t signs, sent, answered;
     int64_t came_at, sent_at; /* the newest of these requests; of those with the newest write */
     clave_err answer;
@@ -184,7 +184,7 @@ struct claim {
     int64_t told_until;          /* the end of the longest valid_ms that was told */
     struct timer gives_back;     /* while `forbidden` */
     struct claim_limit longest;
-    bool overheld;  /* SPENT, or was it */
+    bool overheld;  /* it is SPENT, or has been */
     bool forbidden; /* its sender may not hold it any more */
     enum claim_event told;
     bool told_left_over;
@@ -194,8 +194,8 @@ struct claim {
     bool forgotten; /* freed with the last of them */
 };
 
-/* Most claims of a session; and of those that have ended, of which the newest are kept, so that a
- * request that was late or is repeated finds how its claim ended and makes no other. */
+/* The most claims a session may have, and the most ended ones that are kept. Keeping the newest
+ * lets a late or repeated request learn how its claim ended instead of making another. */
 enum { SESSION_CLAIMS = 1000, SESSION_ENDED_CLAIMS = 16 };
 
 /* It was given back, was lost, or never came to be: SOUGHT or OVER. */
@@ -232,8 +232,8 @@ static inline struct claim *clave__claim_after(const struct http_session *s, con
  * HELD, or nothing is certain. */
 int64_t clave__claim_valid_ms(const struct claim *c, int64_t arrived);
 
-/* What it is was learnt on the session's present connection. Otherwise another gate may have been
- * the session's since, and may have said that it is held. */
+/* The claim's state was learnt on the session's present connection. Otherwise another gate may have
+ * had the session since, and may have reported the claim as held. */
 bool clave__claim_is_fresh(const struct claim *c);
 /* `done` runs at news: HELD, over, its position if that is wanted, or the time; perhaps at once.
  */

@@ -14,7 +14,7 @@
 #include "clave/async/rwlock.h"
 #include "clave/async/semaphore.h"
 
-/* The fault of terms of a semaphore in a claim that is of none; NULL: there are none. */
+/* What is wrong if terms for a semaphore are given for another kind; NULL: nothing. */
 static const char *claim_no_semaphore(const struct claim_terms *t)
 {
     return t->limit || t->permits ? "\"limit\" and \"permits\" are for a semaphore" : NULL;

@@ -471,8 +471,8 @@ static void http_session_put_in_map(struct http_session *s)
 
 /* ---- is its client there? -------------------------------------------------------------------- */
 
-/* It was lost while requests of its client are here: to another gate that has some, too, perhaps.
- */
+/* The connection was lost while requests of the client are here, perhaps to another gate that also
+ * has some. */
 static void http_session_begin_pause(struct http_session *s)
 {
     struct web *w = s->all->web;
@@ -862,8 +862,8 @@ void clave__http_session_close(struct http_session *s, struct session_wait *w)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* Its client knows for how long it is valid, or what it holds: that must not be another's before.
- */
+/* The client knows how long the session, or what it holds, is valid, so nobody else may get it
+ * before then. */
 static bool http_session_is_relied_on(const struct http_session *s)
 {
     bool holds = false;

@@ -1,10 +1,10 @@
 /* http_session.h - one HTTP session: one ZooKeeper session, held for a client that only sends
  * requests now and then. The folder:
  *
- *   http_session.c    a session: made, attached to, proved, silent, ended; the secret that proves
- * it claim.c           what it holds or waits for: the state machine of one claim claim_kinds.c on
- * which recipe: a table session_claims.c  all claims of a session; those that another gate made or
- * gave back
+ *   http_session.c    a session: made, attached to, proved, silent, ended; and its secret
+ *   claim.c           what a session holds or waits for: the state machine of one claim
+ *   claim_kinds.c     the recipe that each kind of claim stands on: a table
+ *   session_claims.c  all claims of a session, also those that another gate made or gave back
  *
  * Three times matter, in this order: the client's deadline (the client counts it from when it sent
  * its newest request; see "validity" below); the gate's end of a session that it hears nothing of,

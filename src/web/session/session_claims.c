@@ -110,7 +110,8 @@ static bool claim_has_node(const struct claim *c, const struct claim_node *n)
     return n->kind == c->kind->queue && claim_has_name(c, n->uuid);
 }
 
-/* Of several nodes the first tells the id: that which queues for leases, else the first lease. */
+/* If there are several nodes, takes the id from the one queueing for leases, otherwise from the
+ * first lease. */
 static void claim_note_other(struct claim *c, const struct claim_node *n)
 {
     struct claim_other *o = &c->other;
@@ -281,8 +282,8 @@ static bool claim_has_terms(const struct claim *c)
 
 static clave_err claim_note_terms(struct claim *c);
 
-/* If it was lost with the connection it is sent again at once, and so still before the place; and
- * if somebody has deleted the directory, with that. */
+/* If the note was lost with the connection, it is sent again at once, still ahead of the place. If
+ * somebody deleted the directory, that is made again too. */
 static void claim_on_terms_noted(clave_async_client *client, const clave_result *res, void *arg)
 {
     struct claim *c = arg;
@@ -477,7 +478,8 @@ static const struct claim_kind *claim_kind_of_nodes(enum queue_kind queue)
     return *k;
 }
 
-/* The length of the path that is claimed: of a semaphore the directory above. */
+/* The length of the path that is claimed. For a semaphore that is the parent of `locks` or
+ * `leases`. 0: the node is not of a claim. */
 static size_t claim_found_path(const struct claim_found *f, uint32_t limit, enum queue_kind *kind)
 {
     const char *name = clave__path_name(f->node);
