@@ -313,16 +313,45 @@ void clave__client_untake_handed(clave_async_client *c, struct handed_hold *h)
         handed_wait(c);
 }
 
-static void handed_on_deleted(clave_async_client *c, const clave_result *res, void *arg)
+static void handed_on_deleted(clave_async_client *c, const clave_result *res, void *arg);
+
+/* Only with the version under which it is nobody's. */
+static void handed_give_back(clave_async_client *c, struct handed_hold *h, int32_t version)
+{
+    h->taken = h->deleting =
+        clave__submit_delete(c, h->path, version, handed_on_deleted, h) == CLAVE_OK;
+    if (!h->taken)
+        handed_wait(c);
+}
+
+/* True if the request is to be made again after a while. */
+static bool handed_must_wait(const clave_result *res)
+{
+    return res->err == CLAVE_ECONNLOSS || clave_err_classify(res->err) == CLAVE_CLASS_RETRY;
+}
+
+static void handed_on_leftover_read(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct handed_hold *h = arg;
     h->deleting = false;
-    if (res->err == CLAVE_ECONNLOSS || clave_err_classify(res->err) == CLAVE_CLASS_RETRY)
+    if (res->err == CLAVE_OK && clave__client_handed_whose(c, h, res) != HANDED_OTHERS)
+        handed_give_back(c, h, res->stat->version);
+    else if (handed_must_wait(res))
         clave__client_untake_handed(c, h);
 }
 
-/* Only with the version that it was handed over with: if the node has another one, a second process
- * that had the same text has taken it up, or somebody asks for it. */
+/* With another version, somebody asks for it, or a claim whose answer was lost has been given up,
+ * or a second process that had the same text has taken it up: what the node says tells. */
+static void handed_on_deleted(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct handed_hold *h = arg;
+    bool changed = res->err == CLAVE_EBADVERSION;
+    h->deleting =
+        changed && clave_async_get(c, h->path, NULL, handed_on_leftover_read, h) == CLAVE_OK;
+    if (handed_must_wait(res) || (changed && !h->deleting))
+        clave__client_untake_handed(c, h);
+}
+
 static void handed_on_leftover(struct timer *t, int64_t now)
 {
     struct handed_session *h = LIST_ENTRY(t, struct handed_session, leftover);
@@ -335,10 +364,7 @@ static void handed_on_leftover(struct timer *t, int64_t now)
         clave__log(&c->base.log, CLAVE_LOG_WARN,
                    "%s was handed over and has not been taken up for %d ms: it is given back",
                    one->path, (int)c->session.timeout_ms);
-        one->taken = one->deleting =
-            clave__submit_delete(c, one->path, one->version, handed_on_deleted, one) == CLAVE_OK;
-        if (!one->taken)
-            handed_wait(c);
+        handed_give_back(c, one, one->version);
     }
 }
 

@@ -368,6 +368,26 @@ TEST(what_nobody_takes_up_is_given_back)
     assert_true(owner_holds(&r.other));
 }
 
+/* A request to release is another version of the node, and nobody's. */
+TEST(what_somebody_asked_for_and_nobody_takes_up_is_given_back)
+{
+    CLOSED_BY(relay_end) struct relay r = {.p = NULL};
+    char form[128];
+    size_t n = clave_identity_format(&(clave_identity){.host = "h"}, form, sizeof form);
+    relay_begin_with(
+        &r, &(clave_mutex_options){.size = sizeof(clave_mutex_options), .data = form, .len = n});
+    relay_hand_over(&r, 1000);
+    memnet_open(r.p, &(clave_client_options){.size = sizeof(clave_client_options),
+                                             .hosts = "pair:1",
+                                             .seed = 9,
+                                             .resume = r.text});
+    assert_int_equal(memnet_set(r.p, OTHER, clave_async_grant_node(r.was), form), CLAVE_OK);
+    memnet_advance(r.p, 9000);
+    assert_false(owner_holds(&r.other));
+    memnet_advance(r.p, 2000);
+    assert_true(owner_holds(&r.other));
+}
+
 /* A copy of the text that takes up nothing must not give back what the other process holds. */
 TEST(what_another_process_took_up_is_not_given_back)
 {
