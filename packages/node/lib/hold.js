@@ -52,9 +52,11 @@ class Hold extends Guarded {
 
   /** A sign of life from the work under it; of a hold that was taken with `alive`. Resolves when a gate has noted it, and
    * rejects with the LostError of the signal when that comes first; it need not be awaited. */
-  async alive() {
-    if (this.#claim.terms.depend_ms === undefined) return;
-    await this.#claim.session.alive(this.#claim).finally(this.#reschedule);
+  alive() {
+    if (this.#claim.terms.depend_ms === undefined) return Promise.resolve();
+    const noted = this.#claim.session.alive(this.#claim).finally(this.#reschedule);
+    noted.catch(() => {}); // the hold's signal tells, too
+    return noted;
   }
 
   /** Gives it back; resolves when it is, and rejects after `within` at the latest (the ttl). Rejects with a LostError

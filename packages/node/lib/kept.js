@@ -25,6 +25,7 @@ class KeptNode {
   #putting = null; // the request under way
   #again = false; // and another one after it
   #moving = null; // to another session
+  #entering = null; // the newest attempt to have a session
   #doubt = false; // the answer of a put was lost, so it may still arrive
 
   /** `terms`: path; target, its URL; query, as an object; request(), what is put; replace, the `?replace` of the
@@ -60,7 +61,8 @@ class KeptNode {
   }
 
   async #enter(signal) {
-    this.#session = await this.#client.place(this, signal);
+    this.#entering = this.#client.place(this, signal);
+    this.#session = await this.#entering;
     this.#doubt = false; // of a session that has ended, no request is done
   }
 
@@ -122,7 +124,7 @@ class KeptNode {
   /** What is to be there has changed: resolves when it is. */
   async changed() {
     if (this.left) throw new LostError(`${this.path} was given up`, { code: 'ECLOSED', path: this.path });
-    await this.#moving;
+    if (this.#moving) await this.#entering;
     await this.put();
   }
 
@@ -149,6 +151,7 @@ class KeptNode {
     for (let failures = 0; ; failures++) {
       try {
         if (!this.#session || this.#session.over) await this.#enter();
+        if (this.left) return this.#session.forget(this);
         return await this.put();
       } catch (error) {
         if (this.left || error.code === 'ECLOSED') return;

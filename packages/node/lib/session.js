@@ -290,25 +290,25 @@ class Session {
         [claim.sign, claim.nextSign] = [claim.nextSign, null];
         return this.#sign(claim);
       });
-    claim.nextSign.catch(() => {}); // the hold's signal tells, too
     return claim.nextSign;
   }
 
   async #sign(claim) {
     const { path, depend_ms: silence } = claim.terms;
+    const { signal } = claim.lost;
     for (let failures = 0; ; failures++) {
       claim.judge();
-      if (claim.state !== 'held') throw claim.lost.signal.reason ?? new LostError(`${path} was released`, { code: 'ELOST', path });
+      if (claim.state !== 'held') throw signal.reason ?? new LostError(`${path} was released`, { code: 'ELOST', path });
       const timeout = Math.max(100, silence / TRIES_OF_SIGN);
-      const answer = await this.transport.attempt('POST', `/v1/claims/${claim.key}/alive`, { headers: this.headers, timeout, waits: true }).catch(() => null);
+      const answer = await this.transport.attempt('POST', `/v1/claims/${claim.key}/alive`, { headers: this.headers, timeout, waits: true, signal }).catch(() => null);
       if (answer?.status === 200) {
         claim.alive = answer.sent;
         claim.told(answer.sent, answer.told);
         if (claim.state === 'held') return;
       } else if (answer?.status === 410 && answer.told?.path) claim.lose(refused(410, answer.told, path, path));
-      else if (answer?.status === 404) await this.post(claim, 0, { timeout, waits: true }).catch(() => null); // the gate looks for it
+      else if (answer?.status === 404) await this.post(claim, 0, { timeout, waits: true, signal }).catch(() => null); // the gate looks for it
       else if (answer && !this.isOver(answer) && !AGAIN.has(answer.status)) throw refused(answer.status, answer.told, `cannot tell that the work under ${path} is alive`, path);
-      if (claim.state === 'held') await this.transport.pause(this.transport.rest(failures, silence / MARGIN));
+      if (claim.state === 'held') await this.transport.pause(this.transport.rest(failures, silence / MARGIN), signal).catch(() => {});
     }
   }
 

@@ -102,10 +102,21 @@ test('signs of life that are not awaited', async (t) => {
   await held.alive();
   assert.equal(signs, 3); // the answer to the second was lost
   await held.release();
+  held.alive(); // nobody hears that it fails
   await assert.rejects(held.alive(), LostError);
   await (await c.lock('/faults/unawaited')).alive(); // does nothing
   assert.equal(signs, 3);
   await assert.rejects(c.lock('/faults/unawaited', { alive: 0 }), RangeError);
+});
+
+test('a sign of life that no gate answers is told with the end of the hold', async (t) => {
+  const c = client(await front(t, (request, pass) => request.url.endsWith('/alive') || pass()));
+  const held = await c.lock('/faults/unanswered', { alive: '3s' });
+  let told = null;
+  held.alive().catch((error) => (told = error));
+  await new Promise((resolve) => held.signal.addEventListener('abort', resolve));
+  await new Promise(setImmediate);
+  assert.equal(told, held.signal.reason);
 });
 
 test('a lock that was over before its answer came leaves the others of its session alone', async (t) => {

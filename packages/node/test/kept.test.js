@@ -3,7 +3,8 @@
 // gone when they were left.
 const assert = require('node:assert/strict');
 const { after, before, test } = require('node:test');
-const { LostError } = require('..');
+const { LostError, UnreachableError } = require('..');
+const { KeptNode } = require('../lib/kept.js');
 const { Rig, stop } = require('./rig.js');
 
 const rig = new Rig();
@@ -184,6 +185,50 @@ test('a session that was lost is followed by another one', { timeout: 60_000 }, 
   for (let now; (now = await watcher.members('/kept/lost')).length === 0 || now[0].session === session; ) await settled(50);
   while (!member.present) await settled(20);
   assert.deepEqual(told, [[true, false], [false, true], [true, false]]);
+});
+
+/** A node whose session has ended. `session()` begins the next one; `puts` are its requests. */
+async function homeless(session) {
+  const puts = [];
+  const live = (id) => ({ id, headers: {}, over: null, forget() {}, haunt() {}, isOver: () => false });
+  const transport = {
+    isRefed: true,
+    unreachable: (what) => new UnreachableError(what),
+    ask: async (method) => {
+      puts.push(method);
+      return { status: 201 };
+    },
+  };
+  let first = live('1');
+  const node = new KeptNode(transport, { path: '/g/a', target: '/v1/members/g/a', request: () => ({}) }, { place: async () => first ?? session(live('2')), schedule() {} });
+  await node.begin();
+  first = null;
+  puts.length = 0;
+  node.moved(new LostError('it has ended'));
+  return { node, puts };
+}
+
+test('a change is refused while no gate begins a session, and made with the next one', { timeout: 10_000 }, async () => {
+  let opens = false;
+  const { node, puts } = await homeless((next) => {
+    if (opens) return next;
+    throw new UnreachableError('no gate has answered');
+  });
+  await assert.rejects(node.changed(), UnreachableError);
+  assert.deepEqual(puts, []);
+  opens = true;
+  while (!node.there) await settled(10);
+  assert.deepEqual(puts, ['PUT']);
+});
+
+test('what was left while no gate answered is not put in a later session', { timeout: 10_000 }, async () => {
+  let open;
+  const opened = new Promise((resolve) => (open = resolve));
+  const { node, puts } = await homeless((next) => opened.then(() => next));
+  await assert.rejects(node.leave(10), UnreachableError);
+  open();
+  await new Promise(setImmediate);
+  assert.deepEqual(puts, []);
 });
 
 test('what is asked wrongly is told', { timeout: 60_000 }, async () => {
