@@ -1,8 +1,9 @@
 /* api.h - the endpoints: a handler each, which the table in routes.c names, and what one file of
  * endpoints offers to others. The folder, a file each family:
  *
- *   request_client  with which client a request is made: that of its session, or the engine's own
- *   sessions        /v1/sessions, and a claim as JSON
+ *   session_request a request that names its session, and with which client a request is made:
+ *                   that of its session, or the engine's own
+ *   sessions        /v1/sessions
  *   claims          /v1/claims and /v1/hold: places in queues, which belong to a session
  *   slots           /v1/slots, claims of kind "slot", FleetLock: places that belong to an owner
  *   locks           what is read from the gate's copy of the tree: /v1/locks, /v1/elections,
@@ -64,7 +65,7 @@ web_handler clave__web_get_znode, clave__web_put_znode, clave__web_post_znode,
 web_handler clave__web_rest_get, clave__web_rest_put, clave__web_rest_post, clave__web_rest_delete,
     clave__web_rest_post_session, clave__web_rest_put_session, clave__web_rest_delete_session;
 
-/* ==== request_client.c ======================================================================== */
+/* ==== session_request.c ======================================================================= */
 
 /* A request that names its session, the owner of the exchange (x->owned). The session's client is
  * present from the request's arrival until its answer, or until it hangs up: then the request
@@ -121,7 +122,10 @@ void clave__session_request_gone(struct session_request *k, clave_err why);
  * the request is answered, since the session has ended (clave__session_request_gone). The wait is
  * called off when the request leaves its session. */
 struct session_wait *clave__session_request_await(struct session_request *k, session_step *next);
-/* Does so for clave__http_session_prove. */
+/* Calls `next` when the session is no longer being made or attached to (clave__http_session_await).
+ */
+void clave__session_request_when_live(struct session_request *k, session_step *next);
+/* Calls `next` when the session was proved (clave__http_session_prove). */
 void clave__session_request_prove(struct session_request *k, session_step *next);
 
 /* Makes requests of the client, each with clave__web_expect(x), or answers. */
@@ -152,7 +156,7 @@ void clave__web_check_parents(struct web_exchange *x, clave_async_client *c, con
  * create of `path` needs. */
 void clave__request_client_to_create(struct web_exchange *x, const char *path, request_client *go);
 
-/* ==== sessions.c ============================================================================== */
+/* ==== claims.c ================================================================================ */
 
 /* Writes a claim as JSON. `proven`: since the request arrived it was proved that the claim is held,
  * or no other gate can have released it; otherwise the claim is not reported as held. */

@@ -1,7 +1,36 @@
 /* claims.c - /v1/claims: locks, leases and leaderships are asked for, waited for, given back.
+ *
+ * The usual path of POST /v1/claims:
+ *
+ *   clave__web_post_claim   the handler; a claim of kind "slot" goes on in slots.c
+ *   session_request.c       finds the session of Clave-Session, waits until it is live, and lists
+ *                           its claims if another gate may have made or released some
+ *   post_claim              reads the body and Idempotency-Key, and checks the sender's role
+ *   claim_request_look      looks for the claim of an earlier request for the same; if there is
+ *                           none, looks at the servers for missing parents and the limit of a
+ *                           semaphore, and then (claim_request_looked) for that claim once more
+ *   post_make               makes the claim, or goes on with the earlier one
+ *   answer_wait             waits for news of the claim, as long as "Prefer: wait" says
+ *   post_on_news            answers (answer_claim): 201 held, 202 waiting
+ *
+ * What may go wrong:
+ *
+ *   - the session has a different claim on this path: that is proved first (claim_request_prove),
+ *     since another gate may have released it; then 409 (claim_request_refuse)
+ *   - the session's earlier claim there is still being released: 503
+ *   - the claim of this Idempotency-Key was released before: 410
+ *   - a create finds a place that the session got at another gate (claim_request_is_excluded): the
+ *     request goes on with that claim, or 409
+ *   - the lock is taken and the request may not wait: asks who holds it (try_ask_holder), then 409
+ *   - another gate may have had the session since the request arrived: the state is proved before
+ *     it is reported (answer_looks_closer)
+ *   - the connection to the servers is lost: 202 "suspended", and the client asks again
+ *   - the session ends: 410 (clave__session_request_gone)
+ *   - the client hangs up (clave__session_request_leave), or the gate stops (post_stop)
+ *
  * Invariants: a claim's place is kept whatever happens to the request that waits for it, and only
- * DELETE and the session's end give it back; what is looked for at the servers is as of a listing
- * after the request arrived, on the session's own connection. */
+ * DELETE and the end of the session release it. An answer that tells what is at the servers rests
+ * on a listing made after the request arrived, on the session's own connection. */
 #include "web/api/api.h"
 
 #include <assert.h>
@@ -21,9 +50,9 @@ struct claim_request {
     bool keyed;               /* by an Idempotency-Key, whose claim's id is `own` */
     char own[CLAVE_UUID_TEXT + 1];
     bool proved;    /* what the session has here was proved */
-    bool again;     /* it was begun a second time: see _begin_again */
+    bool again;     /* it was started a second time: see claim_request_restart */
     const char *at; /* what is looked at */
-    session_step *begin;
+    session_step *then;
     void *arg; /* the handler's */
 };
 
@@ -162,12 +191,12 @@ static void claim_request_refuse_for_now(struct session_request *k, const char *
                       "what this session had on %s is still being given back", path);
 }
 
-static void claim_request_look(struct session_request *k, session_step *begin);
+static void claim_request_look(struct session_request *k, session_step *then);
 
 static void claim_request_look_again(struct session_request *k)
 {
     const struct claim_request *o = k->arg;
-    claim_request_look(k, o->begin);
+    claim_request_look(k, o->then);
 }
 
 /* The claim that is in the way may have been released at another gate, so this is proved first. */
@@ -240,30 +269,30 @@ static bool claim_request_is_excluded(struct session_request *k)
     } else {
         o->terms.id = o->own;
         if (claim_request_find_own(k))
-            o->begin(k);
+            o->then(k);
     }
     return true;
 }
 
 /* ---- looking at the servers ------------------------------------------------------------------ */
 
-static void claim_request_begin(struct session_request *k)
+static void claim_request_looked(struct session_request *k)
 {
     struct claim_request *o = k->arg;
     clave__web_timer_clear(k->x->web,
                            &k->x->timer); /* it bounded the callbacks, which have all come */
     k->x->looking = false;
     if (claim_request_find_own(k))
-        o->begin(k);
+        o->then(k);
 }
 
-static bool claim_request_begin_again(struct session_request *k)
+static bool claim_request_restart(struct session_request *k)
 {
     struct claim_request *o = k->arg;
     if (o->again)
         return false;
     o->again = true;
-    claim_request_begin(k);
+    claim_request_looked(k);
     return true;
 }
 
@@ -316,7 +345,7 @@ static void on_claim_request_lease(clave_async_client *c, const clave_result *re
     if (text)
         clave__identity_parse(text, res->len, &id);
     if (id.limit == 0 || id.limit == o->terms.limit) {
-        claim_request_begin(k);
+        claim_request_looked(k);
         return;
     }
     const struct problem p = {.status = 409,
@@ -340,7 +369,7 @@ static void on_claim_request_leases(clave_async_client *c, const clave_result *r
     if (!claim_request_has_answer(k, res->err))
         return;
     if (res->err != CLAVE_OK || res->nnames == 0) {
-        claim_request_begin(k);
+        claim_request_looked(k);
         return;
     }
     o->at = clave__web_child(x, o->at, res->names[0]);
@@ -353,7 +382,7 @@ static void claim_request_look_at_limit(struct web_exchange *x, clave_async_clie
     struct session_request *k = x->owned;
     struct claim_request *o = k->arg;
     if (o->terms.kind->queue != QUEUE_LEASE) {
-        claim_request_begin(k);
+        claim_request_looked(k);
         return;
     }
     o->at = clave__web_child(x, o->terms.path, "leases");
@@ -363,16 +392,16 @@ static void claim_request_look_at_limit(struct web_exchange *x, clave_async_clie
 
 /* ---- all of it ---- */
 
-static void claim_request_look(struct session_request *k, session_step *begin)
+static void claim_request_look(struct session_request *k, session_step *then)
 {
     assert(k->arg && k->s);
     struct claim_request *o = k->arg;
     struct web_exchange *x = k->x;
-    o->begin = begin;
+    o->then = then;
     if (!claim_request_find_own(k))
         return;
     if (k->claim) {
-        begin(k);
+        then(k);
         return;
     }
     clave__web_check_parents(x, k->s->client, o->terms.path, claim_request_look_at_limit);
@@ -380,12 +409,72 @@ static void claim_request_look(struct session_request *k, session_step *begin)
         clave__http_session_flush(k->s);
 }
 
+/* ==== a claim as JSON ========================================================================= */
+
+static const char *claim_json_state_name(const struct claim *c, bool proven)
+{
+    if (clave__claim_is_half_left(c))
+        return "suspended";
+    switch (c->state) {
+    case CLAIM_WANTED:
+    case CLAIM_QUEUED:
+    case CLAIM_DELAYED:
+    case CLAIM_DOUBTED:
+        proven |= !clave__http_session_is_shared(c->part.s);
+        return proven && clave__claim_is_fresh(c) ? "waiting" : "suspended";
+    case CLAIM_HELD:
+        return proven ? "held" : "suspended";
+    case CLAIM_LEAVING:
+        return c->overheld ? "lost" : "released";
+    case CLAIM_SPENT:
+    case CLAIM_SOUGHT:
+    case CLAIM_OVER:
+    case CLAIM_STATES:
+        break;
+    }
+    return c->why == CLAVE_OK || c->why == CLAVE_ECANCELED ? "released" : "lost";
+}
+
+clave_err clave__web_admit_claim(const struct web_exchange *x, struct claim *c)
+{
+    return clave__claim_admit(c, &x->peer, clave__web_header(x, "Authorization"));
+}
+
+void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven)
+{
+    struct json *j = &x->json;
+    /* A claim that another gate has made has no sender here yet: until one who may lock there asks
+     * for it, each request is judged by its own roles. */
+    proven = proven && (c->sender || clave__web_may(x, WEB_LOCK, c->path));
+    clave__json_open(j, NULL, '{');
+    clave__json_string(j, "id", c->place.uuid);
+    clave__json_string(j, "path", c->path);
+    clave__json_string(j, "kind", c->kind->name);
+    clave__json_string(j, "state", claim_json_state_name(c, proven));
+    if (c->state == CLAIM_HELD) {
+        clave__json_int64(j, "token", c->grant.token);
+        if (proven)
+            clave__json_int(j, "valid_ms", clave__claim_tell_valid(c, x->arrived));
+        clave__json_string(j, "node", c->node);
+        if (c->forbidden)
+            clave__web_put_cause(j, &(const clave_err){CLAVE_EAUTHFAILED});
+    } else if (c->state == CLAIM_QUEUED && c->part.s->attached &&
+               clave__claim_is_fresh(c)) { /* else it is not known */
+        clave__json_int(j, "position", (int64_t)c->ahead + 1);
+        if (c->left_over)
+            clave__json_string(j, "left_over", c->left_over);
+    } else if (clave__claim_has_ended(c) && !clave__claim_is_half_left(c)) {
+        clave__web_put_cause(j, &c->why);
+    }
+    clave__json_close(j, '}');
+}
+
 /* ==== claims of a session ===================================================================== */
 
 /* ---- what is answered ------------------------------------------------------------------------ */
 
 /* Answers for a claim that was not granted, or has ended. */
-static void claim_answer_end(struct session_request *k)
+static void answer_claim_end(struct session_request *k)
 {
     struct web_exchange *x = k->x;
     const struct claim *c = k->claim;
@@ -413,7 +502,7 @@ static void claim_answer_end(struct session_request *k)
                        why == CLAVE_OK ? "it was given back" : clave_strerror(why));
 }
 
-static void claim_put_holder(struct json *j, const void *arg)
+static void try_put_holder(struct json *j, const void *arg)
 {
     const clave_participant *p = arg;
     clave__json_open(j, p->left_over ? "left_over" : "holder", '{');
@@ -427,10 +516,10 @@ static void claim_put_holder(struct json *j, const void *arg)
     clave__json_close(j, '}');
 }
 
-static void on_claim_news(struct claim_poll *p);
+static void post_on_news(struct claim_poll *p);
 
 /* The id of the claim that this node belongs to; NULL: it is not a claim's. */
-static const char *claim_of_holder(struct session_request *k, const char *node)
+static const char *try_claim_of_holder(struct session_request *k, const char *node)
 {
     bool is_claim = strncmp(node, "_c_", 3) == 0 && strlen(node) > 3 + CLAVE_UUID_TEXT;
     return is_claim ? clave__web_strndup(k->x, node + 3, CLAVE_UUID_TEXT) : NULL;
@@ -438,19 +527,19 @@ static const char *claim_of_holder(struct session_request *k, const char *node)
 
 /* The first place in the queue is this session's own: either another gate was granted it after the
  * try had ended, or it is the try's and is being deleted. */
-static void claim_is_own(struct session_request *k, const char *id)
+static void try_found_own(struct session_request *k, const char *id)
 {
     struct problem p = {.status = 409, .err = CLAVE_EBUSY, .path = k->path, .retry_after_s = 1};
     bool left = !k->path || clave__claim_is_being_left(k->s, k->path, id);
-    if (!left && k->poll.done == on_claim_news && claim_request_begin_again(k))
+    if (!left && k->poll.done == post_on_news && claim_request_restart(k))
         return;
     clave__web_problem(k->x, &p, "%s was not granted to this request, and %s",
                        p.path ? p.path : "it",
                        left ? "its place is being given back" : "another of this session has it");
 }
 
-static void on_claim_holder(clave_async_client *client, clave_err err,
-                            const clave_participant *list, size_t n, void *arg)
+static void try_on_holder(clave_async_client *client, clave_err err, const clave_participant *list,
+                          size_t n, void *arg)
 {
     struct web_exchange *x = arg;
     (void)client;
@@ -463,15 +552,15 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
         return;
     }
     bool own = err == CLAVE_OK && n > 0 && list[0].stat.ephemeral_owner == k->s->id;
-    const char *id = own ? claim_of_holder(k, list[0].node) : NULL;
+    const char *id = own ? try_claim_of_holder(k, list[0].node) : NULL;
     if (own && (!id || !k->tried || clave__claim_is_same_owner(id, k->tried))) {
-        claim_is_own(k, id);
+        try_found_own(k, id);
         return;
     }
     if (clave__http_session_is_shared(k->s) && clave_async_client_connection(client) != k->tried_on)
         err = CLAVE_ECONNLOSS; /* the delete may be lost, and the place granted at another gate */
     if (err == CLAVE_OK && n > 0) {
-        p.members = claim_put_holder;
+        p.members = try_put_holder;
         p.arg = &list[0];
     }
     if (err == CLAVE_ESASLREQUIRED)
@@ -501,13 +590,13 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
 
 /* A try has found the lock taken: asks who holds it. The try's own place may not be deleted yet, so
  * an answer that is lost leaves the outcome unknown. */
-static bool claim_ask_holder(struct session_request *k)
+static bool try_ask_holder(struct session_request *k)
 {
     const struct claim *c = k->claim;
     clave_async_client *client = k->s->client;
     if (!client)
         return false;
-    if (c->kind->holders(client, c->path, on_claim_holder, k->x) != CLAVE_OK)
+    if (c->kind->holders(client, c->path, try_on_holder, k->x) != CLAVE_OK)
         return false;
     k->path = clave__web_sprintf(k->x, "%s", c->path);
     k->tried = clave__web_sprintf(k->x, "%s", c->place.uuid);
@@ -523,7 +612,7 @@ static bool claim_ask_holder(struct session_request *k)
 enum { SETTLING = 8 }; /* what is not known after this part of the ttl is reported as suspended */
 
 /* It is known that the claim was waiting after the request arrived. */
-static bool claim_is_proven(const struct session_request *k)
+static bool answer_is_proven(const struct session_request *k)
 {
     const struct http_session *s = k->s;
     bool made = k->made_on && s->client && k->made_on == clave_async_client_connection(s->client);
@@ -531,7 +620,7 @@ static bool claim_is_proven(const struct session_request *k)
 }
 
 /* Waits for its position from a listing on the present connection. */
-static void claim_await_place(struct session_request *k)
+static void answer_await_place(struct session_request *k)
 {
     k->told = true;
     k->poll.wants_end = false;
@@ -539,39 +628,39 @@ static void claim_await_place(struct session_request *k)
     clave__claim_await(k->claim, &k->poll, k->x->web->now + k->s->ttl_ms / SETTLING);
 }
 
-static void claim_proven(struct session_request *k)
+static void answer_on_proven(struct session_request *k)
 {
     clave__claim_poll_cancel(&k->poll);
-    claim_await_place(k);
+    answer_await_place(k);
 }
 
 /* Another gate may have given back what is held, or may hold what waits. If it has given it back,
  * that is news; so is a grant of what waits, and the loss of its connection: then the client asks
  * again, wherever it wants to, and this gate does not take the session back to say that it waits.
  */
-static void claim_prove(struct session_request *k)
+static void answer_prove(struct session_request *k)
 {
     bool holds = k->claim->state == CLAIM_HELD;
     k->poll.wants_end = holds;
     k->poll.wants_position = false;
     clave__claim_await(k->claim, &k->poll, CLAVE_NEVER);
-    clave__http_session_prove_since(k->s, clave__session_request_await(k, claim_proven),
+    clave__http_session_prove_since(k->s, clave__session_request_await(k, answer_on_proven),
                                     holds ? k->s->asked : k->since);
 }
 
 /* Returns true if the state must be checked first; the answer follows then. That a claim waits is
  * proved only when it is about to be reported, so a grant costs nothing extra; any proof begun
  * since the request arrived will do. */
-static bool claim_looks_closer(struct session_request *k)
+static bool answer_looks_closer(struct session_request *k)
 {
     const struct claim *c = k->claim;
     if (k->told || c->state >= CLAIM_HELD || !k->s->attached ||
         !clave__http_session_is_shared(k->s))
         return false;
-    if (!claim_is_proven(k))
-        claim_prove(k);
+    if (!answer_is_proven(k))
+        answer_prove(k);
     else if (!clave__claim_is_fresh(c))
-        claim_await_place(k);
+        answer_await_place(k);
     else
         return false;
     return true;
@@ -579,64 +668,64 @@ static bool claim_looks_closer(struct session_request *k)
 
 /* ---------------------------------------------------------------------------------------------- */
 
-static void claim_answer(struct session_request *k, unsigned held)
+static void answer_claim(struct session_request *k, unsigned held)
 {
     assert(k->claim && (held == 200 || held == 201));
     struct web_exchange *x = k->x;
     struct claim *c = k->claim;
     clave__session_wait_cancel(&k->wait);
-    if (claim_looks_closer(k))
+    if (answer_looks_closer(k))
         return;
     bool tried = clave__claim_is_over(c) && c->why == CLAVE_EBUSY;
     if (tried && !clave__http_session_is_live(k->s)) {
         clave__session_request_gone(k, k->s->why ? k->s->why : CLAVE_ECLOSED);
         return;
     }
-    if (tried && claim_ask_holder(k))
+    if (tried && try_ask_holder(k))
         return;
     if (clave__claim_is_half_left(c)) {
         clave__web_refuse(x, 504, CLAVE_EOPTIMEOUT, NULL, "its release is not confirmed yet");
         return;
     }
     if (c->state > CLAIM_HELD) {
-        claim_answer_end(k);
+        answer_claim_end(k);
         return;
     }
     unsigned status = c->state == CLAIM_HELD ? held : 202;
     if (held == 201)
         clave__web_set_header(x, "Location", "%s/v1/claims/%s", clave__web_prefix(x),
                               c->place.uuid);
-    clave__web_put_claim(x, c, c->state == CLAIM_HELD || claim_is_proven(k));
+    clave__web_put_claim(x, c, c->state == CLAIM_HELD || answer_is_proven(k));
     clave__web_answer_json(x, status);
 }
 
-/* ---- POST /v1/claims ------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
-static void on_claim_news(struct claim_poll *p)
+static void post_on_news(struct claim_poll *p)
 {
     struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
     if (!claim_request_is_excluded(k))
-        claim_answer(k, 201);
+        answer_claim(k, 201);
 }
 
-static void on_claim_polled(struct claim_poll *p)
+static void get_on_news(struct claim_poll *p)
 {
-    claim_answer(LIST_ENTRY(p, struct session_request, poll), 200);
+    answer_claim(LIST_ENTRY(p, struct session_request, poll), 200);
 }
 
 /* Returns false if too many requests wait, which is answered. This is checked after the session was
  * found, because a refused poll is a sign of life as well and keeps its place. */
-static bool claim_may_wait(struct session_request *k)
+static bool answer_may_wait(struct session_request *k)
 {
     return clave__web_prefer_wait(k->x) <= 0 || clave__web_may_wait(k->x);
 }
 
 /* Without "Prefer: wait", a new claim is answered as soon as its place in the queue is known, and a
  * GET with what is known already: it is not counted as waiting, so it must not wait. */
-static void claim_wait(struct session_request *k, void (*done)(struct claim_poll *p))
+static void answer_wait(struct session_request *k, void (*done)(struct claim_poll *p))
 {
     int64_t wait = clave__web_prefer_wait(k->x), now = k->x->web->now;
-    bool looks = done == on_claim_polled;
+    bool looks = done == get_on_news;
     k->polls = true;
     k->poll.done = done;
     k->poll.wants_position = wait < 0;
@@ -647,12 +736,14 @@ static void claim_wait(struct session_request *k, void (*done)(struct claim_poll
     if (k->claim->trying && !looks)
         wait = LONGEST_POLL_MS; /* a try ends soon by itself */
     if (k->claim->state == CLAIM_HELD && clave__http_session_is_shared(k->s))
-        claim_prove(k);
+        answer_prove(k);
     else
         clave__claim_await(k->claim, &k->poll, now + wait);
 }
 
-static void claim_refuse(struct session_request *k, clave_err err, const char *path)
+/* ---- POST /v1/claims ------------------------------------------------------------------------- */
+
+static void post_refuse(struct session_request *k, clave_err err, const char *path)
 {
     assert(err != CLAVE_OK);
     struct web_exchange *x = k->x;
@@ -668,7 +759,7 @@ static void claim_refuse(struct session_request *k, clave_err err, const char *p
 }
 
 /* True if the body names this session, or none. */
-static bool claim_is_of(const struct http_session *s, const struct claim_terms *t)
+static bool post_is_of_session(const struct http_session *s, const struct claim_terms *t)
 {
     int64_t id;
     return !t->session || (clave__web_parse_int(t->session, &id) && id == s->id);
@@ -677,7 +768,7 @@ static bool claim_is_of(const struct http_session *s, const struct claim_terms *
 /* The gate stops. With a shared key another gate can go on with the place, which is kept and
  * reported without a proof that it is held. Without one nobody can, and the place stands until the
  * session expires. */
-static void claim_stop(struct web_exchange *x)
+static void post_stop(struct web_exchange *x)
 {
     struct session_request *k = x->owned;
     struct claim *c = k->claim;
@@ -692,11 +783,11 @@ static void claim_stop(struct web_exchange *x)
     clave__web_answer_json(x, 202);
 }
 
-static const struct exchange_owner claim_poster = {.leave = clave__session_request_leave,
-                                                   .stop = claim_stop};
+static const struct exchange_owner post_owner = {.leave = clave__session_request_leave,
+                                                 .stop = post_stop};
 
 /* Nothing is in its way. */
-static void claim_begin(struct session_request *k)
+static void post_make(struct session_request *k)
 {
     const struct claim_request *o = k->arg;
     bool repeated = k->claim != NULL;
@@ -706,23 +797,23 @@ static void claim_begin(struct session_request *k)
     if (err == CLAVE_OK)
         err = clave__web_admit_claim(k->x, k->claim);
     if (err == CLAVE_OK) {
-        clave__web_own_as(k->x, &claim_poster);
-        claim_wait(k, on_claim_news);
+        clave__web_own_as(k->x, &post_owner);
+        answer_wait(k, post_on_news);
         return;
     }
     if (k->claim && !repeated)
         clave__claim_release(k->claim);
-    claim_refuse(k, err, o->terms.path);
+    post_refuse(k, err, o->terms.path);
 }
 
-static void claim_post(struct session_request *k)
+static void post_claim(struct session_request *k)
 {
     struct web_exchange *x = k->x;
     const char *key = clave__web_header(x, "Idempotency-Key");
-    struct claim_request *o = claim_may_wait(k) ? claim_request_read(x) : NULL;
+    struct claim_request *o = answer_may_wait(k) ? claim_request_read(x) : NULL;
     if (!o)
         return;
-    if (o->ttl_ms != 0 || !claim_is_of(k->s, &o->terms)) {
+    if (o->ttl_ms != 0 || !post_is_of_session(k->s, &o->terms)) {
         clave__web_bad_request(
             x, "\"session\" is another than that of Clave-Session, or \"ttl_ms\" is "
                "given, which is the session's: see POST /v1/sessions");
@@ -737,12 +828,12 @@ static void claim_post(struct session_request *k)
     if (!o->terms.name)
         o->terms.name = k->s->name;
     k->arg = o;
-    claim_request_look(k, claim_begin);
+    claim_request_look(k, post_make);
 }
 
 /* ---- GET -------------------------------------------------------------------------- */
 
-static void claim_tell_deed(struct session_request *k, const struct claim *c)
+static void get_note_deed(struct session_request *k, const struct claim *c)
 {
     if (!c)
         return;
@@ -751,14 +842,14 @@ static void claim_tell_deed(struct session_request *k, const struct claim *c)
 }
 
 /* NULL: it has answered, or the request begins once more when the servers have been asked. */
-static struct claim *claim_named(struct session_request *k)
+static struct claim *get_named(struct session_request *k)
 {
     const struct problem over = {
         .status = 410, .err = CLAVE_ELOST, .members = clave__web_put_cause, .arg = &was_released};
     struct web_exchange *x = k->x;
     bool marked = clave__http_session_has_mark(k->s, x->params[0]), blind = k->s->blind;
     k->claim = clave__claim_find(k->s, x->params[0]);
-    claim_tell_deed(k, k->claim);
+    get_note_deed(k, k->claim);
     if (k->claim)
         return k->claim;
     bool certain = clave__http_session_mark_is_certain(k->s, x->params[0]);
@@ -778,9 +869,9 @@ static struct claim *claim_named(struct session_request *k)
 }
 
 /* A sender that has lost the role on the path may not wait there either. */
-static void claim_get(struct session_request *k)
+static void get_claim(struct session_request *k)
 {
-    struct claim *c = claim_may_wait(k) ? claim_named(k) : NULL;
+    struct claim *c = answer_may_wait(k) ? get_named(k) : NULL;
     if (!c)
         return;
     struct web_exchange *x = k->x;
@@ -788,7 +879,7 @@ static void claim_get(struct session_request *k)
     if (clave__web_may(x, WEB_LOCK, c->path)) {
         (void)clave__web_admit_claim(
             x, c); /* if there is no memory, the claim keeps its previous sender */
-        claim_wait(k, on_claim_polled);
+        answer_wait(k, get_on_news);
     } else {
         clave__web_must(x, WEB_LOCK, x->acts_on);
     }
@@ -802,7 +893,7 @@ struct claim_change {
     const char *id;
 };
 
-static void on_claim_described(void *arg, clave_err err)
+static void patch_on_described(void *arg, clave_err err)
 {
     struct web_exchange *x = arg;
     if (!clave__web_expected(x))
@@ -818,13 +909,13 @@ static void on_claim_described(void *arg, clave_err err)
     bool lost = change->err == CLAVE_ELOST || change->err == CLAVE_ENONODE;
     x->begun = true;
     if (k->claim && (change->err == CLAVE_OK || lost))
-        claim_wait(k, on_claim_polled); /* what it is now */
+        answer_wait(k, get_on_news); /* what it is now */
     else
         clave__web_problem_err(x, change->err != CLAVE_OK ? change->err : CLAVE_ELOST,
                                "change what is said of", x->deed.path);
 }
 
-static bool claim_read_said(struct web_exchange *x, clave_identity *said)
+static bool patch_read_said(struct web_exchange *x, clave_identity *said)
 {
     enum { MOST_SAID = 4096 };
     const struct body_member members[] = {{"name", .text = &said->name},
@@ -845,21 +936,21 @@ static bool claim_read_said(struct web_exchange *x, clave_identity *said)
         (int)MOST_SAID);
 }
 
-static void claim_patch(struct session_request *k)
+static void patch_claim(struct session_request *k)
 {
     struct web_exchange *x = k->x;
     struct problem early = {.status = 409, .err = CLAVE_ENOTHELD, .retry_after_s = 1};
     struct claim_change *change;
     clave_identity said;
-    struct claim *c = claim_named(k);
+    struct claim *c = get_named(k);
     if (!c)
         return;
     if (!x->deed.path)
         clave__web_problem_err(x, CLAVE_ENOMEM, "change what is said of", x->params[0]);
-    if (x->answered || !clave__web_must(x, WEB_LOCK, x->deed.path) || !claim_read_said(x, &said))
+    if (x->answered || !clave__web_must(x, WEB_LOCK, x->deed.path) || !patch_read_said(x, &said))
         return;
     if (c->state > CLAIM_HELD) {
-        claim_answer_end(k);
+        answer_claim_end(k);
         return;
     }
     early.path = x->deed.path;
@@ -868,7 +959,7 @@ static void claim_patch(struct session_request *k)
     if (change) {
         *change = (struct claim_change){.id = x->params[0]};
         k->arg = change;
-        err = c->kind->describe(c, &said, on_claim_described, x, &change->pending);
+        err = c->kind->describe(c, &said, patch_on_described, x, &change->pending);
         for (size_t i = 0; i < change->pending; i++)
             clave__web_expect(x);
         change->err = err;
@@ -889,22 +980,22 @@ static void claim_patch(struct session_request *k)
 /* A sign of life from the work under a claim that has depend_ms. Nothing else is one: a renewal and
  * a look show that a client is there, which may renew from a timer while its work hangs. */
 
-static void on_claim_alive(struct claim_poll *p)
+static void alive_on_answer(struct claim_poll *p)
 {
     struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
     struct web_exchange *x = k->x;
     clave_err err = clave__claim_alive_answer(k->claim, p);
     if (k->claim->state > CLAIM_HELD || err == CLAVE_OK)
-        claim_answer(k, 200);
+        answer_claim(k, 200);
     else
         clave__web_problem_err(x, err, "note a sign of life of", x->deed.path);
 }
 
-static void claim_give_sign(struct session_request *k)
+static void alive_give_sign(struct session_request *k)
 {
     struct web_exchange *x = k->x;
     struct problem early = {.status = 409, .err = CLAVE_ENOTHELD, .retry_after_s = 1};
-    struct claim *c = claim_named(k);
+    struct claim *c = get_named(k);
     if (!c)
         return;
     if (!x->deed.path)
@@ -918,7 +1009,7 @@ static void claim_give_sign(struct session_request *k)
                                "depend on signs of life: say there how often they come",
                                x->deed.path);
     } else if (c->state > CLAIM_HELD) {
-        claim_answer(k, 200);
+        answer_claim(k, 200);
     } else if (c->state < CLAIM_HELD && clave__claim_is_fresh(c)) {
         clave__web_problem(x, &early,
                            "%s is not held yet: its work gives signs of life from then on",
@@ -926,7 +1017,7 @@ static void claim_give_sign(struct session_request *k)
     } else {
         (void)clave__web_admit_claim(x, c); /* without memory it keeps its previous sender */
         k->polls = true;
-        k->poll = (struct claim_poll){.done = on_claim_alive, .wants_end = true};
+        k->poll = (struct claim_poll){.done = alive_on_answer, .wants_end = true};
         x->begun = true;
         if (!clave__claim_alive(c, &k->poll, x->arrived))
             clave__web_refuse(x, 503, CLAVE_EUNREACHABLE, x->deed.path,
@@ -937,18 +1028,18 @@ static void claim_give_sign(struct session_request *k)
 
 enum { SIGN_SETTLES = 2 };
 
-static void claim_settle_alive(struct session_request *k)
+static void alive_settle(struct session_request *k)
 {
-    clave__session_request_settle(k, SIGN_SETTLES, claim_give_sign);
+    clave__session_request_settle(k, SIGN_SETTLES, alive_give_sign);
 }
 
 /* It is given on a connection, since it could otherwise be noted long after it was given. */
-static void claim_alive(struct session_request *k)
+static void alive_claim(struct session_request *k)
 {
     if (k->s->attached)
-        claim_settle_alive(k);
+        alive_settle(k);
     else
-        clave__session_request_prove(k, claim_settle_alive);
+        clave__session_request_prove(k, alive_settle);
 }
 
 /* ---- DELETE ---------------------------------------------------------------------------------- */
@@ -967,15 +1058,15 @@ struct claim_leaving {
     clave_err why;
 };
 
-static void claim_leave(struct session_request *k);
+static void leave_send(struct session_request *k);
 
-static void claim_answer_left(struct session_request *k)
+static void leave_answer(struct session_request *k)
 {
     const struct claim_leaving *l = k->arg;
     struct web_exchange *x = k->x;
     bool released = l->ended && (l->why == CLAVE_OK || l->why == CLAVE_ECANCELED);
     if (l->ended && !released && (k->claim = clave__claim_find(k->s, l->id)) != NULL) {
-        claim_answer_end(k);
+        answer_claim_end(k);
         return;
     }
     bool unknown = !l->known && !l->sought && !clave__http_session_must_look(k->s);
@@ -987,21 +1078,21 @@ static void claim_answer_left(struct session_request *k)
         clave__web_refuse(x, 504, CLAVE_EOPTIMEOUT, NULL, "the release is not confirmed yet");
 }
 
-static void claim_leave_step(struct session_request *k)
+static void leave_step(struct session_request *k)
 {
     struct claim_leaving *l = k->arg;
     if (l->marking || l->ending)
         return;
     if (!l->again) {
-        claim_answer_left(k);
+        leave_answer(k);
         return;
     }
     l->again = false;
     k->s->looked_on = 0;
-    clave__session_request_prove(k, claim_leave);
+    clave__session_request_prove(k, leave_send);
 }
 
-static void on_claim_marked(clave_async_client *client, const clave_result *res, void *arg)
+static void leave_on_marked(clave_async_client *client, const clave_result *res, void *arg)
 {
     struct web_exchange *x = arg;
     (void)client;
@@ -1016,20 +1107,20 @@ static void on_claim_marked(clave_async_client *client, const clave_result *res,
     bool homeless = res->err == CLAVE_ENONODE && x->web->has_marks;
     x->web->has_marks &= !homeless;
     l->again |= homeless || class_ == CLAVE_CLASS_UNKNOWN || class_ == CLAVE_CLASS_RETRY;
-    claim_leave_step(k);
+    leave_step(k);
 }
 
-static void on_claim_gone(struct claim_poll *p)
+static void leave_on_gone(struct claim_poll *p)
 {
     struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
     struct claim_leaving *l = k->arg;
     l->ending = false;
     l->ended = clave__claim_is_over(k->claim);
     l->why = k->claim->why;
-    claim_leave_step(k);
+    leave_step(k);
 }
 
-static void claim_leave(struct session_request *k)
+static void leave_send(struct session_request *k)
 {
     struct claim_leaving *l = k->arg;
     struct http_session *s = k->s;
@@ -1039,7 +1130,7 @@ static void claim_leave(struct session_request *k)
     /* Sent even if the claim is marked here, because the mark of an earlier DELETE may have been
      * lost on its way. */
     if (clave__http_session_is_shared(s) &&
-        clave__http_session_send_mark(s, l->id, on_claim_marked, x) == CLAVE_OK) {
+        clave__http_session_send_mark(s, l->id, leave_on_marked, x) == CLAVE_OK) {
         clave__web_expect(x);
         l->marking = true;
     }
@@ -1057,19 +1148,19 @@ static void claim_leave(struct session_request *k)
         l->known = l->ending = true;
         clave__claim_release(c);
         k->polls = true;
-        k->poll = (struct claim_poll){.done = on_claim_gone, .wants_end = true};
+        k->poll = (struct claim_poll){.done = leave_on_gone, .wants_end = true};
         clave__claim_await(c, &k->poll, x->web->now + s->ttl_ms);
     } else {
         clave__http_session_flush(s);
-        claim_leave_step(k);
+        leave_step(k);
     }
 }
 
-static void claim_delete_known(struct session_request *k)
+static void leave_settled(struct session_request *k)
 {
     struct web_exchange *x = k->x;
     if (!clave__claim_is_id(x->params[0])) {
-        claim_named(k);
+        get_named(k);
         return;
     }
     struct claim_leaving *l = k->arg = clave__web_must_alloc(x, sizeof *l);
@@ -1077,21 +1168,21 @@ static void claim_delete_known(struct session_request *k)
         return;
     l->id = x->params[0];
     l->was_marked = clave__http_session_has_mark(k->s, l->id);
-    claim_tell_deed(k, clave__claim_find(k->s, l->id));
-    claim_leave(k);
+    get_note_deed(k, clave__claim_find(k->s, l->id));
+    leave_send(k);
 }
 
 enum { LEAVING_SETTLES = 2 };
 
 /* A claim that was granted at another gate is settled first if it has a lock delay, so that it is
  * released as a hold, with the mark of the delay. */
-static void claim_delete(struct session_request *k)
+static void leave_claim(struct session_request *k)
 {
     const struct claim *c = clave__claim_find(k->s, k->x->params[0]);
     if (c && c->at && c->lock_delay_ms > 0)
-        clave__session_request_settle(k, LEAVING_SETTLES, claim_delete_known);
+        clave__session_request_settle(k, LEAVING_SETTLES, leave_settled);
     else
-        claim_delete_known(k);
+        leave_settled(k);
 }
 
 /* ==== /v1/hold ================================================================================ */
@@ -1254,7 +1345,7 @@ static void hold_on_first_news(struct claim_poll *p)
     struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
     struct web_exchange *x = k->x;
     if (clave__claim_is_over(k->claim)) {
-        claim_answer(k, 200);
+        answer_claim(k, 200);
     } else if (clave__web_prefer_wait(x) > 0 && k->claim->state != CLAIM_HELD) {
         clave__web_problem(x, &busy, "it was not acquired in time");
     } else {
@@ -1279,7 +1370,7 @@ static void hold_claim(struct session_request *k)
     int64_t wait = clave__web_prefer_wait(k->x), now = k->x->web->now;
     clave_err err = clave__claim_new(k->s, &o->terms, &k->claim);
     if (err != CLAVE_OK) {
-        claim_refuse(k, err, o->terms.path);
+        post_refuse(k, err, o->terms.path);
         return;
     }
     h->claim = k->claim;
@@ -1325,7 +1416,7 @@ void clave__web_post_hold(struct web_exchange *x)
     k->arg = o;
     k->closes = true;
     clave__http_session_flush(s);
-    clave__http_session_await(s, clave__session_request_await(k, hold_look));
+    clave__session_request_when_live(k, hold_look);
 }
 
 /* ==== claims of either kind =================================================================== */
@@ -1345,22 +1436,22 @@ static void any_claim_handle(struct web_exchange *x, web_handler *of_owner,
 
 void clave__web_post_claim(struct web_exchange *x)
 {
-    any_claim_handle(x, clave__web_post_slot_claim, claim_post);
+    any_claim_handle(x, clave__web_post_slot_claim, post_claim);
 }
 
 void clave__web_get_claim(struct web_exchange *x)
 {
-    any_claim_handle(x, clave__web_get_slot_claim, claim_get);
+    any_claim_handle(x, clave__web_get_slot_claim, get_claim);
 }
 
 void clave__web_patch_claim(struct web_exchange *x)
 {
-    any_claim_handle(x, clave__web_patch_slot_claim, claim_patch);
+    any_claim_handle(x, clave__web_patch_slot_claim, patch_claim);
 }
 
 void clave__web_delete_claim(struct web_exchange *x)
 {
-    any_claim_handle(x, clave__web_delete_slot_claim, claim_delete);
+    any_claim_handle(x, clave__web_delete_slot_claim, leave_claim);
 }
 
 static void slot_claim_alive(struct web_exchange *x)
@@ -1370,5 +1461,5 @@ static void slot_claim_alive(struct web_exchange *x)
 
 void clave__web_claim_alive(struct web_exchange *x)
 {
-    any_claim_handle(x, slot_claim_alive, claim_alive);
+    any_claim_handle(x, slot_claim_alive, alive_claim);
 }

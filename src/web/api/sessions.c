@@ -6,66 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ==== a claim as JSON ========================================================================= */
-
-static const char *claim_json_state_name(const struct claim *c, bool proven)
-{
-    if (clave__claim_is_half_left(c))
-        return "suspended";
-    switch (c->state) {
-    case CLAIM_WANTED:
-    case CLAIM_QUEUED:
-    case CLAIM_DELAYED:
-    case CLAIM_DOUBTED:
-        proven |= !clave__http_session_is_shared(c->part.s);
-        return proven && clave__claim_is_fresh(c) ? "waiting" : "suspended";
-    case CLAIM_HELD:
-        return proven ? "held" : "suspended";
-    case CLAIM_LEAVING:
-        return c->overheld ? "lost" : "released";
-    case CLAIM_SPENT:
-    case CLAIM_SOUGHT:
-    case CLAIM_OVER:
-    case CLAIM_STATES:
-        break;
-    }
-    return c->why == CLAVE_OK || c->why == CLAVE_ECANCELED ? "released" : "lost";
-}
-
-clave_err clave__web_admit_claim(const struct web_exchange *x, struct claim *c)
-{
-    return clave__claim_admit(c, &x->peer, clave__web_header(x, "Authorization"));
-}
-
-void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven)
-{
-    struct json *j = &x->json;
-    /* A claim that another gate has made has no sender here yet: until one who may lock there asks
-     * for it, each request is judged by its own roles. */
-    proven = proven && (c->sender || clave__web_may(x, WEB_LOCK, c->path));
-    clave__json_open(j, NULL, '{');
-    clave__json_string(j, "id", c->place.uuid);
-    clave__json_string(j, "path", c->path);
-    clave__json_string(j, "kind", c->kind->name);
-    clave__json_string(j, "state", claim_json_state_name(c, proven));
-    if (c->state == CLAIM_HELD) {
-        clave__json_int64(j, "token", c->grant.token);
-        if (proven)
-            clave__json_int(j, "valid_ms", clave__claim_tell_valid(c, x->arrived));
-        clave__json_string(j, "node", c->node);
-        if (c->forbidden)
-            clave__web_put_cause(j, &(const clave_err){CLAVE_EAUTHFAILED});
-    } else if (c->state == CLAIM_QUEUED && c->part.s->attached &&
-               clave__claim_is_fresh(c)) { /* else it is not known */
-        clave__json_int(j, "position", (int64_t)c->ahead + 1);
-        if (c->left_over)
-            clave__json_string(j, "left_over", c->left_over);
-    } else if (clave__claim_has_ended(c) && !clave__claim_is_half_left(c)) {
-        clave__web_put_cause(j, &c->why);
-    }
-    clave__json_close(j, '}');
-}
-
 /* ==== /v1/sessions ============================================================================ */
 
 enum { DEFAULT_TTL_MS = 10000, MOST_NAME = 1024, MOST_AUTHS = 16, MOST_SESSIONS_LISTED = 1000 };
@@ -161,7 +101,7 @@ void clave__web_post_session(struct web_exchange *x)
     if (!k)
         return;
     clave__http_session_flush(s);
-    clave__http_session_await(s, clave__session_request_await(k, session_answer_made));
+    clave__session_request_when_live(k, session_answer_made);
 }
 
 /* ---- renew ----------------------------------------------------------------------------------- */

@@ -125,7 +125,7 @@ struct web_exchange {
         const char *path; /* what is to be created */
         char *above;      /* the nearest node above it that the sender may not create */
         void (*go)(struct web_exchange *x, clave_async_client *c);
-    } creates; /* of request_client.c */
+    } creates; /* of session_request.c */
     /* Of sender.h. */
     struct sender *sender; /* NULL: it has not been needed */
     size_t bytes;          /* that count as the sender's */

@@ -1,4 +1,4 @@
-/* request_client.c - the ZooKeeper client that serves a request: that of the session which the
+/* session_request.c - the ZooKeeper client that serves a request: that of the session which the
  * request names, or the engine's own. Called by the endpoints. Invariants: a request that has left
  * its session does not touch it any more; nothing is created where the sender may not create it. */
 #include "web/api/api.h"
@@ -61,6 +61,11 @@ struct session_wait *clave__session_request_await(struct session_request *k, ses
     k->waits = true;
     k->wait.done = session_request_on_waited;
     return &k->wait;
+}
+
+void clave__session_request_when_live(struct session_request *k, session_step *next)
+{
+    clave__http_session_await(k->s, clave__session_request_await(k, next));
 }
 
 void clave__session_request_prove(struct session_request *k, session_step *next)
@@ -195,7 +200,7 @@ static void session_request_begin(struct web_exchange *x, const char *id, sessio
         return;
     k->informed = informed;
     k->go = go;
-    clave__http_session_await(s, clave__session_request_await(k, live));
+    clave__session_request_when_live(k, live);
 }
 
 void clave__session_request(struct web_exchange *x, const char *id, session_step *live)
