@@ -1,8 +1,8 @@
-/* client_connection.c - the connection and the session on it: which host to dial and when, when to
- * give a connection up, and the states that users see (CONNECTED, SUSPENDED, RECONNECTED, LOST,
- * READ_ONLY, CLOSED, in Curator's order). The driver's calls (driver_calls.c) report what the
- * transport does; the pause before the next round through the hosts follows the retry policy
- * (backoff.c).
+/* client_connection.c - implements `link` and `session` of client_internal.h: the connection, and
+ * the session on it. It decides which host to dial and when, when to give a connection up, and the
+ * states that users see (CONNECTED, SUSPENDED, RECONNECTED, LOST, READ_ONLY, CLOSED, in Curator's
+ * order). The driver's calls (driver_calls.c) report what the transport does; the pause before the
+ * next round through the hosts follows the retry policy (backoff.c).
  *
  * Connection and session are decided about here and nowhere else. When the connection is lost, or
  * the session with it, this file tells the requests (pipeline.c) and the heartbeats. What these
@@ -57,7 +57,6 @@ static int64_t link_session_timeout(const clave_async_client *c)
     return c->session.timeout_ms ? c->session.timeout_ms : c->asked_timeout_ms;
 }
 
-/* The longest that an attempt may take, so that several fit into a session. */
 int64_t clave__link_attempt_timeout(const clave_async_client *c)
 {
     assert(c->hosts.count > 0);
@@ -239,8 +238,6 @@ void clave__link_tick(clave_async_client *c)
 
 /* ---- the link: refusals ---------------------------------------------------------------------- */
 
-/* The present host has been useful so far, so when the connection ends, the next attempt may begin
- * without a pause. */
 void clave__link_is_of_use(clave_async_client *c)
 {
     c->link.answered = true;

@@ -4,10 +4,12 @@
  *   driver_calls.c       what the driver calls: bytes, time, connections; the handshake
  *   deliveries.c         entering and leaving the client; callbacks run on leaving
  *   client_connection.c  which host is dialled and when; the states that users see
- *   request/             client_create, guaranteed_delete: made of several requests
- *   hold/                heartbeat: what is held, pings, and confirmed heartbeats
+ *   request/client_create.c, request/guaranteed_delete.c
+ *                        operations that are made of several requests
+ *   hold/heartbeat.c     what is held, pings, and confirmed heartbeats
  *   pipeline.c           the public requests, from their submission to their answer
- *   request/             client_request: one request and its answer, as bytes and as structs
+ *   request/client_request.c
+ *                        one request and its answer, as bytes and as structs
  *   client_watch.c       the registry of watches, and setWatches on a new connection
  *   client_auth.c        identities
  *   handed_session.c     the session of another process, and what it held
@@ -15,7 +17,7 @@
  *   errmsg.c             clave_async_client_errmsg
  *   backoff.c            retry policies
  *   timer.c              deadlines in a heap
- *   hold/                hold_deadline: the arithmetic of the hold deadline
+ *   hold/hold_deadline.c the arithmetic of the hold deadline
  *   client_metrics.c     counters
  *
  * Calls go down this list. What a request or a heartbeat finds out about the connection or the
@@ -35,7 +37,8 @@
 #include "client/request/client_request.h"
 #include "wire/frame.h"
 
-/* ---- link: one transport connection after another ----------------------------------------
+/* ---- link: one transport connection after another; client_connection.c implements it
+ * -------------
  *
  *   IDLE ──▶ DIALLING ──▶ (SECURING) ──▶ HANDSHAKE ──▶ OPEN
  *    ▲  ▲_______│_____________│_____________│____________│   gone

@@ -1,8 +1,9 @@
 /* pipeline.c - the public requests, from submission to answer. A request checks its arguments,
- * encodes itself (client_request.c) and waits in `unsent` until the connection takes it; then it is
- * in `sent` until its reply arrives. A read whose connection was lost may wait in `paused` to be
- * sent again. driver_calls.c passes in the replies. Operations made of several requests are in
- * client_create.c and guaranteed_delete.c.
+ * encodes itself (client_request.c) and waits in `unsent` until the link's output has room; then it
+ * is in `sent` until its reply arrives. The bytes leave when the driver calls
+ * clave_async_client_output, at the end of the loop's pass (uv_client_drive). A read whose
+ * connection was lost may wait in `paused` to be sent again. driver_calls.c passes in the replies.
+ * Operations made of several requests are in client_create.c and guaranteed_delete.c.
  *
  * What must stay true: replies come in the order of the requests (ZooKeeper's FIFO guarantee), so a
  * reply can only belong to the head of `sent`. A request that cannot be submitted returns an error
@@ -47,6 +48,7 @@ void clave__pipeline_submit(clave_async_client *c, struct request *r)
 {
     pipeline_check(c);
     list_push_back(&c->pipeline.unsent, &r->link);
+    /* Moves it into the link's output if there is room; the driver's next _output takes it. */
     clave__pipeline_fill(c);
     pipeline_check(c);
 }

@@ -23,7 +23,7 @@ struct multi_header {
     int32_t err;
 };
 
-/* Of any other opcode the end of the body is unknown in a multi: it makes the whole list bad. */
+/* For any other opcode we cannot tell where its body ends, so the whole list is invalid. */
 static bool multi_may_have(int32_t op)
 {
     return clave__opcode(op)->flags & (OPCODE_IN_MULTI | OPCODE_IN_MULTI_READ);

@@ -47,10 +47,11 @@ struct opcode {
 /* Never NULL: a number that is no opcode gives one named "unknown" that has nothing. */
 const struct opcode *clave__opcode(int32_t op);
 
-/* Of the opcodes in use the lowest: tables by opcode begin with it. */
+/* The lowest opcode in use; tables indexed by opcode start here. */
 enum { OPCODE_FIRST = OP_CLOSE_SESSION };
 
-/* The place in such a table; of a number below the first one it is beyond any table's end. */
+/* The index into such a table. A number below OPCODE_FIRST wraps to an index past the end of any
+ * table. */
 static inline size_t clave__opcode_place(int32_t op)
 {
     return (uint32_t)op - (uint32_t)OPCODE_FIRST;

@@ -10,7 +10,7 @@
  *                    local_warning: "local:"
  *   diag             exit codes and messages; standard_error: where they are written
  *   format, json     what several verbs print; time_text: times and ages
- *   participant_text a participant of a queue, as text; participant_json: as JSON
+ *   participant      a participant of a queue, as text and as JSON
  *   acl_text         --acl
  *   shell_command    commands of clave in messages */
 #ifndef CLAVE_CMD_CLI_VERB_H

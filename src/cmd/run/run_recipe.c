@@ -237,7 +237,7 @@ static void run_recipe_on_latch_event(clave_async_latch *l, const clave_latch_ev
     case CLAVE_LATCH_ASKED:
         a->events->asked(a->arg);
         break;
-    case CLAVE_LATCH_LEADER: /* the callback of latch_await reports these two */
+    case CLAVE_LATCH_LEADER: /* run_recipe_on_verdict reports these two */
     case CLAVE_LATCH_FAILED:
         break;
     }

@@ -259,7 +259,7 @@ static void contender_remove_node(struct contender *c, const char *path)
 }
 
 /* False if the node must stay, because another process with the session may have been granted it:
- * that of a try that fails and only found it, or that of a place that spares it. */
+ * either a failed try only found the node, or the place says to spare it. */
 static bool contender_may_remove(const struct contender *c)
 {
     enum queue_place_spares spares = c->place ? c->place->spares : SPARES_NOTHING;
@@ -346,7 +346,8 @@ static void contender_lose(struct contender *c, clave_err why, bool remove)
     c->events->lost(owner, why);
 }
 
-/* The place is gone, or was never this session's (then `remove` its node): joins again. */
+/* The place is gone, or belonged to another session (pass `remove` to delete the node): joins
+ * again. */
 static void contender_start_over(struct contender *c, bool remove)
 {
     assert(c->owner);
@@ -619,7 +620,8 @@ static bool contender_turn_forget_left_over(struct contender *c, const struct qu
     return true;
 }
 
-/* In WAITING: is it our turn? _by_listing decides with this listing, _check requests a new one. */
+/* In WAITING: decides from this listing whether it is our turn; contender_turn_check requests a new
+ * listing. */
 static void contender_turn_by_listing(struct contender *c, const char *const *names, size_t n)
 {
     assert(c->state == CONTENDER_WAITING && c->node.seen && !c->acquire.race);
@@ -943,8 +945,7 @@ static void contender_race_rival_reply(struct node_watch *w, const clave_result 
     clave__contender_end(c);
 }
 
-/* In STANDING_BY: reads and watches the other contender's node; the rest are the answers and events
- * of that watch. */
+/* The rival's node has changed: tries again if it was deleted, otherwise looks again. */
 static void contender_race_rival_event(struct node_watch *w, const clave_event *ev)
 {
     struct contender *c = LIST_ENTRY(w, struct contender, queue.predecessor);

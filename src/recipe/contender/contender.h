@@ -133,7 +133,7 @@ struct contender_acquire {
 };
 
 /* A node that our owner already has, whose number and place in the queue this contender takes over;
- * see contender.c. */
+ * see "As a downgrade" above. */
 struct contender_downgrade {
     char *node;      /* NULL: this contender gets a number of its own */
     const char *own; /* our own path in that case, in the same block */
@@ -257,9 +257,9 @@ void clave__contender_limit(struct contender *c, int64_t max);
 /* When HELD: what has ended the hold when its `limit` is over, EMAXHOLD or ESILENT. */
 clave_err clave__contender_limit_cause(const struct contender *c);
 
-/* When the node of a hold that a silence has ended is deleted: a margin of the hold deadline later,
- * for the work to stop. That is what a loss of the session leaves it too. Both moments are by the
- * same clock, so nothing of the reserve is needed for drift. */
+/* When to delete the node of a hold that ended by silence. The work gets the hold deadline's margin
+ * in which to stop, as it would after losing the session. One clock measures both moments, so no
+ * part of the margin is spent on drift. */
 int64_t clave__contender_silence_over(const struct contender *c);
 
 /* The result of releasing a lost hold: the cause if that was a limit of its own, else ELOST. */
@@ -296,13 +296,19 @@ void clave__contender_check_later(struct contender *c);
 
 /* Takes up a hold on its path that another process has handed over, if there is one. ENOMEM. */
 clave_err clave__contender_take_handed(struct contender *c);
-/* It ends, or its node is gone; somebody else may take up what was not claimed. */
+/* Drops the handed-over hold, because the contender ends or its node is gone. If the hold was not
+ * claimed, another contender may take it up. */
 void clave__contender_drop_handed(struct contender *c);
+/* True if it takes up a hold that another process has handed over. */
+static inline bool clave__contender_was_handed(const struct contender *c)
+{
+    return c->handed != NULL;
+}
 /* The node of the hold that it takes up is gone: drops it, so that the contender queues anew, and
  * returns true. False: it takes up none. */
 bool clave__contender_handed_is_over(struct contender *c);
-/* True if a hold that it takes up is not its own yet: claims it. The turn is looked at again once
- * that is done. */
+/* If a handed-over hold is not ours yet, starts claiming it and returns true. The turn is checked
+ * again once the hold is claimed. */
 bool clave__contender_must_claim(struct contender *c);
 
 /* The data of its node. */
@@ -320,6 +326,16 @@ void clave__contender_end(struct contender *c);
  * the others learn of its end first. Does nothing to one that queues. */
 void clave__contender_race_delay(struct contender *c);
 
+/* How many are before it according to the newest listing; SIZE_MAX: there was none yet. */
+static inline size_t clave__contender_ahead(const struct contender *c)
+{
+    return c->queue.ahead;
+}
+/* The full path of the nearest one of these; NULL: none is known. */
+static inline const char *clave__contender_predecessor(const struct contender *c)
+{
+    return c->queue.predecessor.path;
+}
 /* The full path of the predecessor if it is left over; otherwise NULL. */
 const char *clave__contender_left_over(const struct contender *c);
 

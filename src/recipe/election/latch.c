@@ -660,13 +660,13 @@ static void latch_on_moved(void *owner)
     clave_async_latch *l = owner;
     const struct contender *place = l->place;
     clave_latch_event ev = {.kind = CLAVE_LATCH_QUEUED,
-                            .ahead = place->queue.ahead,
-                            .predecessor = place->queue.predecessor.path,
+                            .ahead = clave__contender_ahead(place),
+                            .predecessor = clave__contender_predecessor(place),
                             .left_over = clave__contender_left_over(place)};
     clave__latch_hold(l);
     latch_tell(l, ev);
     /* The callback may have given the place up. */
-    if (l->place == place && place->queue.ahead == 1) {
+    if (l->place == place && clave__contender_ahead(place) == 1) {
         ev.kind = CLAVE_LATCH_NEXT;
         latch_tell(l, ev);
     }

@@ -285,7 +285,7 @@ static clave_err owner_take_place(struct owner *o, int64_t deadline, const char 
     if (err == CLAVE_OK)
         err = clave__contender_add_identity(o->place, &more);
     /* A read that was handed over has a place already. */
-    if (err == CLAVE_OK && downgrade && !o->place->handed)
+    if (err == CLAVE_OK && downgrade && !clave__contender_was_handed(o->place))
         err = clave__contender_downgrade(o->place, downgrade);
     if (err == CLAVE_OK)
         err = clave__contender_join(o->place, deadline);
@@ -338,8 +338,8 @@ static void owner_tell(struct owner *o, clave_mutex_event_kind kind, clave_err w
         return;
     clave_mutex_event ev = {.kind = kind, .owner = o->answer.owner, .why = why};
     if (kind == CLAVE_MUTEX_QUEUED || kind == CLAVE_MUTEX_NEXT) {
-        ev.ahead = o->place->queue.ahead;
-        ev.predecessor = o->place->queue.predecessor.path;
+        ev.ahead = clave__contender_ahead(o->place);
+        ev.predecessor = clave__contender_predecessor(o->place);
         ev.left_over = clave__contender_left_over(o->place);
     }
     m->event_cb(m, &ev, m->event_arg);
@@ -351,7 +351,7 @@ static void owner_on_moved(void *arg)
     const struct contender *place = o->place;
     owner_tell(o, CLAVE_MUTEX_QUEUED, CLAVE_OK);
     /* The callback may have cancelled the acquire; then the place has no owner any more. */
-    if (place->owner == o && place->queue.ahead == 1)
+    if (place->owner == o && clave__contender_ahead(place) == 1)
         owner_tell(o, CLAVE_MUTEX_NEXT, CLAVE_OK);
 }
 

@@ -395,7 +395,8 @@ static void semaphore_acquire_tell_queued(struct semaphore_acquire *a, size_t ah
 static void semaphore_acquire_on_mutex_moved(void *owner)
 {
     struct semaphore_acquire *a = owner;
-    semaphore_acquire_tell_queued(a, a->mutex->queue.ahead, clave__contender_left_over(a->mutex));
+    semaphore_acquire_tell_queued(a, clave__contender_ahead(a->mutex),
+                                  clave__contender_left_over(a->mutex));
 }
 
 static void semaphore_acquire_on_mutex_held(void *owner)

@@ -427,7 +427,7 @@ static bool slot_take_has_place(const struct slot_take *t)
 
 static size_t slot_take_ahead(const struct slot_take *t)
 {
-    return t->place->state == CONTENDER_WAITING ? t->place->queue.ahead : 0;
+    return t->place->state == CONTENDER_WAITING ? clave__contender_ahead(t->place) : 0;
 }
 
 /* ---- events for the user --------------------------------------------------------------------- */

@@ -70,7 +70,8 @@ clave_err clave_cache_new(clave_cache **out, clave_client *client, const char *p
     static const struct child_kind kind = {.ended = cache_on_ended};
     clave_cache_options own;
     *out = NULL;
-    clave_err err = clave__session_take_options(client, &own, sizeof own, o, "clave_cache_options");
+    clave_err err =
+        clave__blocking_take_options(client, &own, sizeof own, o, "clave_cache_options");
     if (err != CLAVE_OK)
         return err;
     clave_cache *c = calloc(1, sizeof *c);

@@ -45,14 +45,14 @@ struct child {
 struct child_kind {
     /* Called at the end of every pass of the loop; may be NULL. */
     void (*settled)(struct child *c);
-    /* Called once, on the loop's thread or when that does nothing more: frees what the child has of
-     * the asynchronous client. If the client has ended before the child, the asynchronous client is
-     * closed by then. No user code runs in here. */
+    /* Called once, on the loop's thread or after that thread has stopped touching the child. Frees
+     * the child's asynchronous objects. If the client has ended before the child, the asynchronous
+     * client is closed by then. No user code runs in here. */
     void (*ended)(struct child *c);
 };
 
-/* Its memory stays until the last of its children is freed, whatever the order in which the user
- * closes and frees them. What the children have of the engine ends with the client:
+/* A clave_client stays allocated until the last of its children is freed, whatever the order in
+ * which the user closes and frees them. The children's asynchronous objects end with the client:
  *
  *     open ──▶ ended                    ──▶ stopped
  *              on the loop's thread         the asynchronous client is gone; nothing
@@ -100,23 +100,23 @@ clave_err clave__child_open(struct child *c, clave_client *client, const struct 
 /* The same for a child that is made on the loop's thread. */
 void clave__child_adopt(struct child *c, clave_client *client, const struct child_kind *kind);
 /* On the loop's thread: publishes what the client's children copy at the end of every pass, now. */
-void clave__client_publish(clave_client *c);
+void clave__blocking_publish(clave_client *c);
 /* Ends the child, unless its client has ended it, and gives its reference back; its memory is the
  * caller's. Returns false if the process is a fork, in which nothing of the child may be
  * touched. */
 bool clave__child_close(struct child *c);
 
 /* References that keep the client's memory. */
-static inline void clave__session_ref(clave_client *c)
+static inline void clave__blocking_client_ref(clave_client *c)
 {
     (void)__atomic_add_fetch(&c->refs, 1, __ATOMIC_RELAXED);
 }
-void clave__session_unref(clave_client *c);
+void clave__blocking_client_unref(clave_client *c);
 
 /* As clave__options_take for the struct of that name; if options are refused, clave_client_errmsg
  * says why. */
-clave_err clave__session_take_options(clave_client *c, void *dst, size_t dst_size, const void *src,
-                                      const char *name);
+clave_err clave__blocking_take_options(clave_client *c, void *dst, size_t dst_size, const void *src,
+                                       const char *name);
 
 /* ---- waits and visits: any thread ------------------------------------------------------------ */
 

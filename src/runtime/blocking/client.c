@@ -38,7 +38,7 @@ static void client_on_state(clave_async_client *c, clave_state state, clave_err 
         client->state_cb(c, state, why, client->state_arg);
 }
 
-void clave__client_publish(clave_client *c)
+void clave__blocking_publish(clave_client *c)
 {
     assert(clave__loop_is_current(c->loop) && !c->ended);
     for (struct list *e = c->children.next; e != &c->children; e = e->next) {
@@ -59,7 +59,7 @@ static void client_on_settled(void *arg)
         client_wake_waiters(c);
         clave__loop_unlock(c->loop);
     }
-    clave__client_publish(c);
+    clave__blocking_publish(c);
 }
 
 static void client_flush(struct task *t)
@@ -87,7 +87,7 @@ bool clave__blocking_await_locked(clave_client *c, int64_t deadline)
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
-void clave__session_unref(clave_client *c)
+void clave__blocking_client_unref(clave_client *c)
 {
     assert(__atomic_load_n(&c->refs, __ATOMIC_RELAXED) > 0);
     if (__atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL) > 0)
@@ -321,7 +321,7 @@ void clave_client_close(clave_client *c, int64_t timeout_ms)
     clave__loop_unlock(l);
     if (c->own_loop)
         clave_loop_free(l);
-    clave__session_unref(c);
+    clave__blocking_client_unref(c);
 }
 
 /* ---- queries --------------------------------------------------------------------------------- */
@@ -409,7 +409,7 @@ static void visit_run_and_free(struct task *t)
 {
     struct visit *v = LIST_ENTRY(t, struct visit, task);
     visit_run(v);
-    clave__session_unref(v->c);
+    clave__blocking_client_unref(v->c);
     free(v);
 }
 
@@ -447,7 +447,7 @@ clave_err clave_client_post(clave_client *c, clave_loop_fn *fn, void *arg)
     if (!v)
         return CLAVE_ENOMEM;
     *v = (struct visit){.task.run = visit_run_and_free, .c = c, .fn = fn, .arg = arg};
-    clave__session_ref(c);
+    clave__blocking_client_ref(c);
     clave__loop_post(c->loop, &v->task);
     return CLAVE_OK;
 }
@@ -481,7 +481,7 @@ void clave__child_adopt(struct child *c, clave_client *client, const struct chil
     c->client = client;
     c->kind = kind;
     list_push_back(&client->children, &c->link);
-    clave__session_ref(client);
+    clave__blocking_client_ref(client);
 }
 
 struct birth {
@@ -523,7 +523,7 @@ bool clave__child_close(struct child *c)
     if (!clave__loop_is_here(c->client->loop))
         return false;
     (void)clave__visit(c->client, child_end, &(struct args){.of = c});
-    clave__session_unref(c->client);
+    clave__blocking_client_unref(c->client);
     return true;
 }
 
@@ -540,8 +540,8 @@ void clave__blocking_tell(clave_client *c, const char *text)
     (void)clave__visit(c, client_tell, &(struct args){.text = text});
 }
 
-clave_err clave__session_take_options(clave_client *c, void *dst, size_t dst_size, const void *src,
-                                      const char *name)
+clave_err clave__blocking_take_options(clave_client *c, void *dst, size_t dst_size, const void *src,
+                                       const char *name)
 {
     struct args a = {.path = name, .text = clave__options_fault(dst_size, src)};
     if (a.text)

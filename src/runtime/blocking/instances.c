@@ -71,7 +71,7 @@ clave_err clave_instances_new(clave_instances **out, clave_client *client,
     clave_instances_options own;
     *out = NULL;
     clave_err err =
-        clave__session_take_options(client, &own, sizeof own, o, "clave_instances_options");
+        clave__blocking_take_options(client, &own, sizeof own, o, "clave_instances_options");
     if (err != CLAVE_OK)
         return err;
     clave_instances *d = calloc(1, sizeof *d);

@@ -82,7 +82,7 @@ clave_err clave_latch_new(clave_latch **out, clave_client *c, const char *path,
     static const struct child_kind kind = {.settled = latch_on_settled, .ended = latch_on_ended};
     clave_latch_options own;
     *out = NULL;
-    clave_err err = clave__session_take_options(c, &own, sizeof own, o, "clave_latch_options");
+    clave_err err = clave__blocking_take_options(c, &own, sizeof own, o, "clave_latch_options");
     if (err != CLAVE_OK)
         return err;
     clave_latch *l = calloc(1, sizeof *l);

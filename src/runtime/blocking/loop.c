@@ -243,7 +243,7 @@ static void loop_close_handles(clave_loop *l)
 static void *loop_main(void *arg)
 {
     clave_loop *l = arg;
-    uv_run(&l->uv, UV_RUN_DEFAULT); /* until on_wake sees that the loop is ending */
+    uv_run(&l->uv, UV_RUN_DEFAULT); /* until loop_on_wake sees that the loop is ending */
     loop_close_handles(l);
     int left = uv_loop_close(&l->uv);
     assert(left == 0);

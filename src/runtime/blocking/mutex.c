@@ -320,7 +320,7 @@ clave_err clave__mutex_new_for_threads(clave_mutex **out, clave_client *c, const
     char data[IDENTITY_SIZE];
     clave_mutex_options own;
     *out = NULL;
-    clave_err err = clave__session_take_options(c, &own, sizeof own, o, "clave_mutex_options");
+    clave_err err = clave__blocking_take_options(c, &own, sizeof own, o, "clave_mutex_options");
     if (err != CLAVE_OK)
         return err;
     clave_mutex *m = calloc(1, sizeof *m);

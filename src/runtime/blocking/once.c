@@ -70,7 +70,7 @@ clave_err clave_once_begin(clave_once **out, clave_grant *grant, const clave_onc
     clave_client *c = clave__thread_grant_session(grant);
     clave_once_options own;
     *out = NULL;
-    clave_err err = clave__session_take_options(c, &own, sizeof own, o, "clave_once_options");
+    clave_err err = clave__blocking_take_options(c, &own, sizeof own, o, "clave_once_options");
     if (err == CLAVE_OK && !own.path)
         err = CLAVE_EINVAL;
     if (err != CLAVE_OK)
@@ -80,7 +80,7 @@ clave_err clave_once_begin(clave_once **out, clave_grant *grant, const clave_onc
         return CLAVE_ENOMEM;
     once->child = (struct child){.client = c, .kind = &once_kind};
     list_init(&once->child.link);
-    clave__session_ref(c);
+    clave__blocking_client_ref(c);
     struct args a = {.of = once, .data = grant, .options = &own};
     err = clave__call(c, begin_once, &a, timeout_ms, NULL);
     if (former && (err == CLAVE_OK || err == CLAVE_EDONE))

@@ -87,7 +87,7 @@ clave_err clave_persistent_node_new(clave_persistent_node **out, clave_client *c
     clave_persistent_node_options own;
     *out = NULL;
     clave_err err =
-        clave__session_take_options(c, &own, sizeof own, o, "clave_persistent_node_options");
+        clave__blocking_take_options(c, &own, sizeof own, o, "clave_persistent_node_options");
     if (err != CLAVE_OK)
         return err;
     clave_persistent_node *n = calloc(1, sizeof *n);

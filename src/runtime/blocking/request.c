@@ -28,7 +28,7 @@ clave_err clave_create(clave_client *c, const char *path, const void *data, size
                        const clave_create_options *o, int64_t timeout_ms, clave_reply **out)
 {
     clave_create_options own;
-    clave_err err = clave__session_take_options(c, &own, sizeof own, o, "clave_create_options");
+    clave_err err = clave__blocking_take_options(c, &own, sizeof own, o, "clave_create_options");
     struct args a = {.path = path, .data = data, .len = len, .options = &own};
     if (out)
         *out = NULL;

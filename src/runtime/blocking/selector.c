@@ -310,7 +310,7 @@ clave_err clave_selector_new(clave_selector **out, clave_client *c, const char *
     static const struct child_kind kind = {.ended = selector_on_ended};
     clave_selector_options o;
     *out = NULL;
-    clave_err err = clave__session_take_options(c, &o, sizeof o, given, "clave_selector_options");
+    clave_err err = clave__blocking_take_options(c, &o, sizeof o, given, "clave_selector_options");
     if (err == CLAVE_OK && !o.take)
         err = CLAVE_EINVAL;
     if (err != CLAVE_OK)

@@ -51,7 +51,7 @@ clave_err clave_semaphore_new(clave_semaphore **out, clave_client *c, const char
     static const struct child_kind kind = {.ended = semaphore_on_ended};
     clave_semaphore_options own;
     *out = NULL;
-    clave_err err = clave__session_take_options(c, &own, sizeof own, o, "clave_semaphore_options");
+    clave_err err = clave__blocking_take_options(c, &own, sizeof own, o, "clave_semaphore_options");
     if (err != CLAVE_OK)
         return err;
     clave_semaphore *s = calloc(1, sizeof *s);

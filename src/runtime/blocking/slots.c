@@ -39,7 +39,7 @@ clave_err clave_slots_new(clave_slots **out, clave_client *c, const char *path,
     static const struct child_kind kind = {.ended = slots_on_ended};
     clave_slots_options own;
     *out = NULL;
-    clave_err err = clave__session_take_options(c, &own, sizeof own, o, "clave_slots_options");
+    clave_err err = clave__blocking_take_options(c, &own, sizeof own, o, "clave_slots_options");
     if (err != CLAVE_OK)
         return err;
     clave_slots *s = calloc(1, sizeof *s);

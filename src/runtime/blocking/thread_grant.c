@@ -172,7 +172,7 @@ static clave_err thread_grant_depend(clave_async_client *c, const struct args *a
     clave_grant *g = a->of;
     (void)c;
     clave_err err = clave_async_grant_depend(g->grant, clave_now(), a->deadline);
-    clave__client_publish(g->child.client);
+    clave__blocking_publish(g->child.client);
     return err;
 }
 
@@ -187,7 +187,7 @@ static clave_err thread_grant_alive(clave_async_client *c, const struct args *a)
     clave_grant *g = a->of;
     (void)c;
     clave_err err = clave_async_grant_alive(g->grant, clave_now());
-    clave__client_publish(g->child.client);
+    clave__blocking_publish(g->child.client);
     return err;
 }
 
