@@ -96,7 +96,7 @@ CLAVE_EXPORT void clave_client_close(clave_client *client, int64_t timeout_ms);
  *
  * EIO: the file cannot be written; nothing was handed over, and the client goes on. If that happens
  * at the very end, after the client was abandoned, clave_client_state is CLOSED, and the session
- * expires. ETIMEDOUT, ENOTHELD, EINVAL, ELOST, ENOMEM, ECLOSED, ELOOPTHREAD. */
+ * expires. ETIMEDOUT, ENOTHELD, EINVAL, ENOAUTH, ELOST, ENOMEM, ECLOSED, ELOOPTHREAD. */
 CLAVE_METHOD clave_err clave_client_hand_over(clave_client *client, const char *file,
                                               int64_t timeout_ms);
 

@@ -90,8 +90,8 @@ static const char *handed_scan(const char *text, struct handed_session *h,
     const char *at = text;
     uint64_t id = 0, timeout = 0;
     if (!handed_skip(&at, first_line))
-        return "resume does not begin with \"clave-session 1\": it is no session that was handed "
-               "over, or that of a later version";
+        return "the session to resume does not begin with \"clave-session 1\": it was not handed "
+               "over by clave, or by a later version";
     bool ok = handed_skip(&at, "id ") && handed_number(&at, 16, 16, '\n', &id) && id != 0 &&
               handed_skip(&at, "passwd ") && handed_passwd(&at, h->passwd) &&
               handed_skip(&at, "timeout ") && handed_number(&at, 10, 9, '\n', &timeout) &&
@@ -105,7 +105,7 @@ static const char *handed_scan(const char *text, struct handed_session *h,
         ok = handed_hold(&at, holds ? &holds[h->nholds] : &one);
     }
     ok = ok && h->nholds > 0 && strcmp(at, "end\n") == 0;
-    return ok ? NULL : "resume has a line that is damaged, or lacks its end";
+    return ok ? NULL : "the session to resume has a damaged line, or lacks its end";
 }
 
 const char *clave__handed_fault(const char *text)

@@ -388,6 +388,54 @@ TEST(what_somebody_asked_for_and_nobody_takes_up_is_given_back)
     assert_true(owner_holds(&r.other));
 }
 
+/* An acquire that ends while it takes the hold up leaves the node to the next acquire, or to
+ * nobody: then it is given back. */
+static void relay_assert_given_back(enum memnet_action fate, int op, int64_t within, bool again)
+{
+    CLOSED_BY(relay_end) struct relay r = {.p = NULL};
+    char form[128];
+    size_t n = clave_identity_format(&(clave_identity){.host = "h"}, form, sizeof form);
+    bool marked = fate == MEMNET_LOSE; /* a late answer is enough where there is no mark */
+    relay_begin_with(&r, &(clave_mutex_options){.size = sizeof(clave_mutex_options),
+                                                .data = marked ? form : "mine",
+                                                .len = marked ? n : 4});
+    relay_hand_over(&r, 1000);
+    size_t heir = memnet_open(r.p, &(clave_client_options){.size = sizeof(clave_client_options),
+                                                           .hosts = "pair:1",
+                                                           .seed = 9,
+                                                           .resume = r.text});
+    owner_open(&r.now, r.p, heir, "/l", NULL);
+    memnet_rule(r.p, (struct memnet_rule){heir, MEMNET_REPLY, op, fate, 0});
+    assert_int_equal(owner_begin_acquire(&r.now, within), CLAVE_OK);
+    memnet_advance(r.p, 0);
+    memnet_refuse(r.p, heir, marked);
+    memnet_advance(r.p, 500);
+    assert_int_equal(r.now.answers, 1);
+    assert_int_not_equal(r.now.err, CLAVE_OK);
+    memnet_refuse(r.p, heir, false);
+    memnet_clear(r.p);
+    memnet_advance(r.p, 2000);
+    assert_int_equal(r.other.held, 0);
+    if (again) {
+        owner_acquire(&r.now, OWNER_FOREVER);
+        assert_true(holds_resumed(&r.now));
+        memnet_advance(r.p, 30000);
+        assert_true(owner_holds(&r.now));
+        return;
+    }
+    memnet_advance(r.p, 25000);
+    assert_true(owner_holds(&r.other));
+}
+
+TEST(what_an_acquire_began_to_take_up_is_given_back)
+{
+    for (int again = 0; again < 2; again++) {
+        relay_assert_given_back(MEMNET_HOLD, OP_SET_DATA, 300, again);
+        relay_assert_given_back(MEMNET_LOSE, OP_SET_DATA, 300, again);
+        relay_assert_given_back(MEMNET_LOSE, OP_MULTI, OWNER_TRY, again);
+    }
+}
+
 /* A copy of the text that takes up nothing must not give back what the other process holds. */
 TEST(what_another_process_took_up_is_not_given_back)
 {
@@ -557,6 +605,22 @@ TEST(what_cannot_be_found_again_is_refused)
     owner_acquire(&simple, OWNER_FOREVER);
     relay_assert_refused(&r, CLAVE_EINVAL, "without protected names");
     owner_close(&simple);
+    assert_true(owner_holds(&r.old));
+}
+
+/* The next holder reads the node before it counts on it. */
+TEST(what_may_not_be_read_is_refused)
+{
+    CLOSED_BY(relay_end) struct relay r = {.p = NULL};
+    const clave_acl sealed = {
+        .perms = CLAVE_PERM_WRITE | CLAVE_PERM_DELETE, .scheme = "world", .id = "anyone"};
+    relay_begin_with(&r, &(clave_mutex_options){
+                             .size = sizeof(clave_mutex_options), .acls = &sealed, .nacls = 1});
+    assert_int_equal(relay_hand_over(&r, 60000), CLAVE_OK);
+    assert_int_equal(r.answers, 1);
+    assert_int_equal(r.err, CLAVE_ENOAUTH);
+    assert_non_null(
+        strstr(clave_async_client_errmsg(r.p->clients[OLD].c), "cannot be read, which its next"));
     assert_true(owner_holds(&r.old));
 }
 

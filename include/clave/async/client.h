@@ -191,8 +191,8 @@ typedef void clave_hand_over_cb(clave_async_client *c, clave_err err, const char
  * simple_prefix; or another hand-over is under way. ECLOSED. ENOMEM.
  * In the callback, when nothing was handed over and the client goes on with what it holds:
  * ETIMEDOUT: requests were still unanswered at `deadline` (the caller's clock). ENOTHELD: nothing
- * is held any more. ELOST: the session has ended meanwhile. ENOMEM. ECLOSED: the client was closed.
- */
+ * is held any more. ENOAUTH: the node of a hold may not be read. ELOST: the session has ended
+ * meanwhile. ENOMEM. ECLOSED: the client was closed. */
 CLAVE_METHOD clave_err clave_async_client_hand_over(clave_async_client *c, int64_t deadline,
                                                     clave_hand_over_cb *cb, void *arg);
 

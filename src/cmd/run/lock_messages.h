@@ -81,10 +81,11 @@ void lock_message_fence_failed(const struct run_plan *p, const struct run_fence_
 void lock_message_unfenced(const struct run_plan *p, const clave_identity *who);
 /* --once: the command has been run already. */
 void lock_message_done(const struct run_plan *p, const clave_once_record *former);
-/* The command has ended; the minimum hold lasts for another `left_ms`. */
-/* The lock goes on, with its token, as another process has left it; is left to the next process. */
+/* --resume: the lock that the previous process left goes on, with its token. */
 void lock_message_resumed(const struct run_plan *p, int64_t token);
+/* --resume: the lock was left to the next process, which has `timeout_ms` to resume it. */
 void lock_message_handed_over(const struct run_plan *p, int64_t timeout_ms);
+/* The command has ended; the minimum hold lasts for another `left_ms`. */
 void lock_message_resting(const struct run_plan *p, int64_t left_ms);
 void lock_message_ended(const struct run_plan *p, int code, int64_t held_ms);
 

@@ -100,7 +100,6 @@ static bool hand_over_is_drained(clave_async_client *c, unsigned *held)
 static void hand_over_on_version(clave_async_client *client, const clave_result *res, void *arg)
 {
     struct contender *p = arg;
-    (void)client;
     struct hand_over *h = p->handing;
     clave__contender_begin(p);
     p->handing = NULL;
@@ -109,8 +108,13 @@ static void hand_over_on_version(clave_async_client *client, const clave_result 
         h->reading--;
     if (h && res->err != CLAVE_OK)
         h->unread = true;
-    if (res->err == CLAVE_ENONODE)
+    if (res->err == CLAVE_ENONODE) {
         p->grant.hold.on_missing(&p->grant.hold);
+    } else if (h && clave_err_classify(res->err) == CLAVE_CLASS_FINAL) {
+        clave__client_fault(client, "%s cannot be read, which its next holder would have to do: %s",
+                            p->node.watch.path, clave_strerror(res->err));
+        hand_over_end(h, res->err);
+    }
     clave__contender_end(p);
     clave__contender_end(p); /* of the request */
 }
@@ -310,7 +314,7 @@ void clave__contender_drop_handed(struct contender *c)
     struct contender_handed *h = c->handed;
     if (!h)
         return;
-    if (h->claim != CLAIMED)
+    if (h->claim != CLAIMED || h->place.spared)
         clave__client_untake_handed(c->client, h->hold);
     clave__mem_free(c->mem, h->data);
     clave__mem_free(c->mem, h);
@@ -353,11 +357,18 @@ static void claim_failed(struct contender *c, clave_err err)
         clave__contender_fail(c, err);
 }
 
+/* The node has our mark, if that has room for one. */
+static void claim_note(struct contender *c, int32_t version)
+{
+    c->handed->hold->claimed = true;
+    c->handed->hold->version = version;
+}
+
 static void claim_made(struct contender *c, int32_t version)
 {
     struct contender_handed *h = c->handed;
+    claim_note(c, version);
     h->claim = CLAIMED;
-    h->hold->claimed = true;
     h->place.spares = SPARES_NOTHING;
     if (h->data) {
         clave__mem_free(c->mem, c->node.data);
@@ -381,6 +392,8 @@ static void claim_on_written(clave_async_client *client, const clave_result *res
             claim_read(c);
         else
             claim_failed(c, res->err);
+    } else if (c->handed && res->err == CLAVE_OK) {
+        claim_note(c, res->stat->version); /* whoever takes it up next, or gives it back, knows */
     }
     clave__contender_end(c);
 }

@@ -9,6 +9,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/handed_session.h"
+
+/* Without the advice of clave__start_error_errno, which is about a data directory. */
+static clave_err file_fault(const struct fault *f, int number, const char *what, const char *file)
+{
+    return clave__start_error(f, clave__err_of_errno(number), "%s %s: %s", what, file,
+                              strerror(number));
+}
+
 /* ---- resuming -------------------------------------------------------------------------------- */
 
 enum { SESSION_FILE_MAX = 16 * 1024 * 1024 };
@@ -16,7 +25,7 @@ enum { SESSION_FILE_MAX = 16 * 1024 * 1024 };
 static clave_err resume_check(int fd, const char *file, struct stat *st, const struct fault *f)
 {
     if (fstat(fd, st) != 0)
-        return clave__start_error_errno(f, errno, "the session to resume", file);
+        return file_fault(f, errno, "the session to resume", file);
     if (!S_ISREG(st->st_mode))
         return clave__start_error(f, CLAVE_EINVAL, "%s is not a file, so no session can be resumed",
                                   file);
@@ -43,14 +52,15 @@ static clave_err resume_read(int fd, const char *file, size_t size, char **text,
     ssize_t done = 1;
     *text = calloc(1, size + 1);
     if (!*text)
-        return CLAVE_ENOMEM;
+        return file_fault(f, ENOMEM, "the session to resume", file);
     while (n < size && done != 0) {
         done = read(fd, *text + n, size - n);
         if (done < 0 && errno != EINTR)
-            return clave__start_error_errno(f, errno, "the session to resume", file);
+            return file_fault(f, errno, "the session to resume", file);
         n += done > 0 ? (size_t)done : 0;
     }
-    return CLAVE_OK;
+    const char *unfit = clave__handed_fault(*text);
+    return unfit ? clave__start_error(f, CLAVE_EINVAL, "%s: %s", file, unfit) : CLAVE_OK;
 }
 
 clave_err clave__session_file_take(const char *file, char **text, const struct fault *f)
@@ -59,26 +69,26 @@ clave_err clave__session_file_take(const char *file, char **text, const struct f
     *text = NULL;
     int fd = open(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
-        return clave__start_error_errno(f, errno, "the session to resume", file);
+        return file_fault(f, errno, "the session to resume", file);
     clave_err err = resume_check(fd, file, &st, f);
+    if (err == CLAVE_OK) /* first: what is not a session may be a file that somebody needs */
+        err = resume_read(fd, file, (size_t)st.st_size, text, f);
     /* Of two processes that have opened it, one removes it. */
     if (err == CLAVE_OK && unlink(file) != 0)
         err = errno == ENOENT
                   ? clave__start_error(f, CLAVE_EINVAL,
                                        "another process has just taken the session in %s", file)
-                  : clave__start_error_errno(
-                        f, errno, "it must be removed before the session in it is resumed", file);
-    if (err == CLAVE_OK)
-        err = resume_read(fd, file, (size_t)st.st_size, text, f);
+                  : file_fault(f, errno,
+                               "it must be removed before the session in it is resumed:", file);
     close(fd);
     return err;
 }
 
 /* ---- handing over ---------------------------------------------------------------------------- */
 
-static clave_err file_fault(const struct fault *f, const char *file, int number)
+static clave_err hand_over_fault(const struct fault *f, const char *file, int number)
 {
-    clave_err err = clave__start_error_errno(f, number, "the session to hand over", file);
+    clave_err err = file_fault(f, number, "the session to hand over", file);
     return err == CLAVE_ENOMEM ? err : CLAVE_EIO;
 }
 
@@ -92,14 +102,14 @@ clave_err clave__session_file_begin(struct session_file *o, const char *file, co
         return CLAVE_ENOMEM;
     snprintf(o->temporary, n, "%s.tmp", file);
     if (lstat(file, &st) == 0 && !S_ISREG(st.st_mode))
-        return file_fault(f, file, S_ISDIR(st.st_mode) ? EISDIR : EEXIST);
+        return hand_over_fault(f, file, S_ISDIR(st.st_mode) ? EISDIR : EEXIST);
     (void)unlink(o->temporary); /* of a process that was killed meanwhile */
     o->fd = open(o->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (o->fd < 0)
-        return file_fault(f, o->temporary, errno);
+        return hand_over_fault(f, o->temporary, errno);
     int number = fchmod(o->fd, 0600) == 0 ? posix_fallocate(o->fd, 0, ROOM) : errno;
     bool cannot = number == EOPNOTSUPP || number == EINVAL;
-    return number == 0 || cannot ? CLAVE_OK : file_fault(f, o->temporary, number);
+    return number == 0 || cannot ? CLAVE_OK : hand_over_fault(f, o->temporary, number);
 }
 
 static int file_write(int fd, const char *text, size_t n)
@@ -120,7 +130,7 @@ clave_err clave__session_file_end(struct session_file *o, const char *text, cons
     if (text && number == 0 && rename(o->temporary, o->file) != 0)
         number = errno;
     if (number != 0)
-        err = file_fault(f, o->file, number);
+        err = hand_over_fault(f, o->file, number);
     if (o->fd >= 0)
         close(o->fd);
     if (o->fd >= 0 && (!text || number != 0))

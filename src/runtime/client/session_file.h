@@ -1,6 +1,6 @@
 /* session_file.h - the file through which a session passes from one process to another
  * (clave_client_hand_over). It is a secret that is good for one use: it is made for its owner
- * alone, refused if anybody else can read it, and removed before it is read. */
+ * alone, refused if anybody else can read it, and removed before the session is used. */
 #ifndef CLAVE_RUNTIME_CLIENT_SESSION_FILE_H
 #define CLAVE_RUNTIME_CLIENT_SESSION_FILE_H
 
