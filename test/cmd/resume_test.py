@@ -1,8 +1,10 @@
 """`--resume FILE`: a lock passes from one `clave lock` to the next, and nobody holds it in between."""
+import contextlib
 import json
 import os
 import signal
 import stat
+import subprocess
 import time
 import unittest
 
@@ -74,6 +76,30 @@ class Resume(Served):
         told = self.told(late.end(signal.SIGTERM))
         self.assertIn("warning", told)
         self.assertNotIn("resumed", told)
+
+    def told_twice(self, path):
+        """The token, and the token of the next process, after a SIGTERM that comes while the lock is handed over."""
+        old, token = self.run_it(path=path)
+        server = self.server.process.pid
+        os.kill(server, signal.SIGSTOP)
+        try:
+            old.process.send_signal(signal.SIGUSR2)
+            until(lambda: os.path.exists(self.file + ".tmp"))
+            old.process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                old.process.wait(0.1)
+        finally:
+            os.kill(server, signal.SIGCONT)
+        old.end()
+        new, again = self.run_it(path=path)
+        new.end(signal.SIGTERM)
+        return token, again
+
+    def test_a_sigterm_while_it_hands_over(self):
+        """A service manager sends one when its own way to stop has been taken. Where this test is not scheduled for a
+        second, there is no time left to hand over, so it is tried again."""
+        tries = [self.told_twice(f"/told-twice-{i}") for i in range(3)]
+        self.assertTrue(any(token == again for token, again in tries), tries)
 
     def test_killed_when_it_has_handed_over_it_takes_nothing_along(self):
         old, token = self.run_it(path="/killed")

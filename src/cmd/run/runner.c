@@ -535,7 +535,8 @@ static void runner_on_signal(uv_signal_t *handle, int sig)
             child_on_signal(r, sig);
         break;
     case LEAVING:
-        if (ends)
+        /* A service manager sends SIGTERM as well, right after an ExecStop that sent SIGUSR2. */
+        if (ends && !(r->hands_over && sig == SIGTERM))
             runner_stop(r);
         break;
     case KEEPING:
