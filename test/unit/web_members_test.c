@@ -155,6 +155,35 @@ TEST(a_list_is_never_without_a_node_that_is_replaced)
     webrig_free(r);
 }
 
+TEST(those_who_wait_for_a_list_share_what_the_gate_asks)
+{
+    struct webrig *r = rig(&(struct webrig_options){.net = {.clients = 1}});
+    struct webrig_call *calls[40];
+    struct user u, v;
+    char tag[64], headers[128];
+    webrig_settle(r);
+    user_enter(r, &u);
+    user_enter(r, &v);
+    must(r, &u, "PUT /v1/members/g/a", "u", 201, "");
+    lists(r, "/v1/members/g", "\"data\": \"u\"");
+    struct webrig_call *first = webrig_request(r, "GET", "/v1/members/g", NULL, NULL);
+    snprintf(tag, sizeof tag, "%s", webrig_header(first, "ETag"));
+    webrig_end(first);
+    snprintf(headers, sizeof headers, "If-None-Match: %s\nPrefer: wait=60", tag);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        calls[i] = webrig_request(r, "GET", "/v1/members/g", headers, NULL);
+    memnet_reset_counts(r->net);
+    must(r, &v, "PUT /v1/members/g/a?replace", "v", 201, "");
+    webrig_advance(r, 200);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        user_expects(calls[i], 200);
+        assert_non_null(strstr(webrig_body(calls[i]), "\"data\": \"v\""));
+        webrig_end(calls[i]);
+    }
+    assert_int_equal(r->net->clients[1].requests[OP_SYNC], 1);
+    webrig_free(r);
+}
+
 TEST(any_gate_of_a_key_knows_its_members)
 {
     struct webrig *r = rig(&(struct webrig_options){.session_key = key});

@@ -100,13 +100,26 @@ static void on_observe_probe(clave_async_client *c, const clave_result *res, voi
     struct web_exchange *x = arg;
     struct web *w = x->web;
     int64_t now = clave__client_now(c);
-    if (!clave__web_expected(x))
-        return;
-    w->now = now > w->now ? now : w->now;                  /* ages are counted by it */
-    if (res->err == CLAVE_OK || res->err == CLAVE_ENONODE) /* the chroot does not exist */
+    bool is_expected = clave__web_expected(x);
+    w->now = now > w->now ? now : w->now; /* ages are counted by it */
+    w->observe->probes--;
+    if (is_expected && (res->err == CLAVE_OK || res->err == CLAVE_ENONODE)) /* of the chroot */
         observe_request_catch_up(x);
-    else
+    else if (is_expected)
         clave__web_problem_as(x, 503, res->err, "ask the servers", NULL);
+    clave__observe_probed(w->observe);
+}
+
+static void observe_request_probed(struct web_exchange *x, clave_err err)
+{
+    struct web *w = x->web;
+    if (err != CLAVE_OK) {
+        clave__web_problem_as(x, 503, err, "ask the servers", NULL);
+        return;
+    }
+    w->observe->probes++;
+    clave__web_expect(x);
+    clave__web_flush(w, w->own);
 }
 
 static void observe_request_catch_up(struct web_exchange *x)
@@ -127,12 +140,7 @@ static void observe_request_catch_up(struct web_exchange *x)
         err = CLAVE_EUNREACHABLE;
     else
         err = clave_async_exists(w->own, "/", NULL, on_observe_probe, x);
-    if (err == CLAVE_OK) {
-        clave__web_expect(x);
-        clave__web_flush(w, w->own);
-    } else {
-        clave__web_problem_as(x, 503, err, "ask the servers", NULL);
-    }
+    observe_request_probed(x, err);
 }
 
 static void observe_request_ask(struct web_exchange *x)
@@ -145,12 +153,7 @@ static void observe_request_ask(struct web_exchange *x)
     clave_err err = clave_async_client_is_connected(w->own)
                         ? clave_async_sync(w->own, "/", on_observe_probe, x)
                         : CLAVE_EUNREACHABLE;
-    if (err == CLAVE_OK) {
-        clave__web_expect(x);
-        clave__web_flush(w, w->own);
-    } else {
-        clave__web_problem_as(x, 503, err, "ask the servers", NULL);
-    }
+    observe_request_probed(x, err);
 }
 
 static bool observe_request_is_fresh(const struct web_exchange *x)
@@ -178,6 +181,8 @@ struct observe *clave__observe_settled_for(struct web_exchange *x)
     bool has_asked = observe_request_is_fresh(x) && r->gone == x->web->observe->gone;
     if (!o || has_asked || !clave__observe_is_settling(o))
         return o;
+    if (o->probes > 0 && o->nwaiting < MOST_WAITING)
+        return observe_request_wait(x); /* the answer to another request may settle it */
     observe_request_ask(x);
     return NULL;
 }

@@ -326,6 +326,12 @@ static void observe_answer_waiting(struct observe *o)
         x->route->handle(x);
 }
 
+void clave__observe_probed(struct observe *o)
+{
+    if (o->loaded)
+        observe_answer_waiting(o);
+}
+
 /* Called once. When the cache is lost, the tree is reported again and the history continues. */
 static void observe_begin(struct observe *o, int64_t zxid)
 {

@@ -48,6 +48,7 @@ struct observe {
     struct list streams; /* of observe_reader */
     struct list waiting; /* the same: requests that wait for the first load */
     size_t nwaiting;
+    size_t probes;         /* that requests have sent, and the servers have not answered */
     struct timer patience; /* answers those that wait if no server is connected */
     struct map polls;      /* those that wait for a change, by path */
     struct list woken;     /* those whose path has changed */
@@ -117,8 +118,11 @@ void clave__observe_gone(struct observe *o, const char *path);
 void clave__observe_loaded(struct observe *o, int64_t zxid);
 /* What happened before the first load (clave__web_take_replay). */
 void clave__observe_take_replay(struct observe *o, struct lock_replay *r);
-/* The request waits until the first load is over; it is answered 503 if no server is connected. */
+/* The request waits until the first load is over or, after that, until clave__observe_probed; it is
+ * answered 503 if no server is connected. */
 void clave__observe_wait(struct observe *o, struct observe_reader *waiting);
+/* A probe has been answered, which may be what requests wait for: they are handled again. */
+void clave__observe_probed(struct observe *o);
 /* The tree cannot be read at present. Requests that wait for the first load are answered with this
  * error. */
 void clave__observe_failed(struct observe *o, clave_err err);
