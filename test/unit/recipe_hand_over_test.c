@@ -7,6 +7,7 @@
 #include "clave/async/multilock.h"
 #include "lib/async_grants.h"
 #include "lib/each_fault.h"
+#include "lib/fake_server.h"
 #include "lib/mutex_owner.h"
 #include "lib/unit.h"
 
@@ -622,6 +623,55 @@ TEST(what_may_not_be_read_is_refused)
     assert_non_null(
         strstr(clave_async_client_errmsg(r.p->clients[OLD].c), "cannot be read, which its next"));
     assert_true(owner_holds(&r.old));
+}
+
+static void count_hand_over(clave_async_client *c, clave_err err, const char *session, void *arg)
+{
+    (void)c;
+    (void)session;
+    assert_int_equal(err, CLAVE_OK);
+    ++*(unsigned *)arg;
+}
+
+static void ignore_acquired(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
+{
+    (void)m;
+    (void)owner;
+    (void)arg;
+    assert_int_equal(err, CLAVE_OK);
+}
+
+TEST_CONNECTED(a_server_that_puts_reads_off_is_asked_again_after_a_pause)
+{
+    clave_async_mutex *m;
+    unsigned answers = 0;
+    char path[128];
+    assert_int_equal(clave_async_mutex_new(&m, s->c, "/l", NULL), CLAVE_OK);
+    assert_int_equal(clave_async_mutex_acquire(m, 0, CLAVE_NEVER, ignore_acquired, NULL), CLAVE_OK);
+    fake_expect(s, OP_CREATE2);
+    int32_t xid = s->q.xid;
+    snprintf(path, sizeof path, "%.*s0000000000", (int)s->q.body.create.path.n,
+             s->q.body.create.path.p);
+    const char *names[] = {path + strlen("/l/")};
+    fake_expect(s, OP_GET_CHILDREN2);
+    fake_answer_to(s, xid, OP_CREATE2, CLAVE_OK,
+                   &(struct wire_reply){.path = clave__jbytes(path),
+                                        .stat = {.czxid = 42, .ephemeral_owner = FAKE_SESSION}});
+    fake_answer(s, CLAVE_OK, &(struct wire_reply){.names = fake_names(names, 1)});
+    assert_int_equal(clave_async_client_hand_over(s->c, CLAVE_NEVER, count_hand_over, &answers),
+                     CLAVE_OK);
+    fake_advance_to(s, s->now);
+    for (int i = 0; i < 3; i++) {
+        fake_expect(s, OP_GET_DATA);
+        fake_answer(s, CLAVE_ETHROTTLED, NULL);
+        fake_advance_to(s, s->now + 99);
+        assert_true(fake_is_quiet(s));
+        fake_advance_to(s, s->now + 1);
+    }
+    fake_expect(s, OP_GET_DATA);
+    fake_answer(s, CLAVE_OK, &(struct wire_reply){.stat = {.czxid = 42}});
+    assert_int_equal(answers, 1);
+    clave_async_mutex_free(m);
 }
 
 TEST(when_it_is_too_late_the_old_process_goes_on)

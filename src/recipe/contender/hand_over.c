@@ -31,12 +31,14 @@
 
 /* ---- the process that hands over ------------------------------------------------------------- */
 
+enum { PAUSE_MS = 100 }; /* after a read that the server has put off */
+
 enum hand_over_state { HAND_OVER_ASKED, HAND_OVER_DRAINING, HAND_OVER_READING };
 
 struct hand_over {
     struct client_task task; /* its beginning, and its end */
     struct settle_hook settled;
-    struct timer limit;
+    struct timer limit, pause;
     clave_async_client *client;
     enum hand_over_state state;
     int64_t session_id;
@@ -73,6 +75,7 @@ static void hand_over_end(struct hand_over *h, clave_err verdict)
         p->handing = NULL;
     h->verdict = verdict;
     clave__client_timer_clear(h->client, &h->limit);
+    clave__client_timer_clear(h->client, &h->pause);
     clave__client_on_settled(h->client, NULL);
     h->task.run = hand_over_run_end;
     clave__client_later(h->client, &h->task);
@@ -85,6 +88,13 @@ static void hand_over_on_limit(struct timer *t, int64_t now)
     clave__client_fault(h->client, "the session was not handed over: requests of it were still "
                                    "unanswered when the time was over");
     hand_over_end(h, CLAVE_ETIMEDOUT);
+}
+
+/* The versions are read again when the client settles after this. */
+static void hand_over_on_pause(struct timer *t, int64_t now)
+{
+    (void)t;
+    (void)now;
 }
 
 /* True if everything that is left in the queues is held. */
@@ -108,6 +118,8 @@ static void hand_over_on_version(clave_async_client *client, const clave_result 
         h->reading--;
     if (h && res->err != CLAVE_OK)
         h->unread = true;
+    if (h && clave_err_classify(res->err) == CLAVE_CLASS_RETRY)
+        clave__client_timer_set(client, &h->pause, clave__client_now(client) + PAUSE_MS);
     if (res->err == CLAVE_ENONODE) {
         p->grant.hold.on_missing(&p->grant.hold);
     } else if (h && clave_err_classify(res->err) == CLAVE_CLASS_FINAL) {
@@ -179,7 +191,7 @@ static void hand_over_on_settled(struct settle_hook *hook)
                                                                            : CLAVE_ELOST);
         return;
     }
-    if (h->reading > 0 || !hand_over_is_drained(c, &held))
+    if (h->reading > 0 || h->pause.armed || !hand_over_is_drained(c, &held))
         return;
     if (held == 0 && !clave__client_next_untaken(c, NULL)) {
         hand_over_end(h, CLAVE_ENOTHELD);
@@ -262,6 +274,7 @@ clave_err clave_async_client_hand_over(clave_async_client *c, int64_t deadline,
     h->settled.run = hand_over_on_settled;
     clave__buf_init(&h->text, clave__client_mem(c), TEXT_MAX);
     clave__timer_init(&h->limit, hand_over_on_limit);
+    clave__timer_init(&h->pause, hand_over_on_pause);
     if (deadline != CLAVE_NEVER)
         clave__client_timer_set(c, &h->limit, deadline);
     clave__client_ref(c);
