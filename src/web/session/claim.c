@@ -1,5 +1,5 @@
-/* claim.c - one claim: its states, those who wait for it, what is told to streams, and the rights
- * of its sender. Called by the endpoints of claims, by session_claims.c for all claims of a
+/* claim.c - one claim: its states, the polls that wait for it, the events that streams get, and the
+ * rights of its sender. Called by the endpoints of claims, by session_claims.c for all claims of a
  * session, and by its kind (claim_kinds.c) with what the recipe reports. Invariants: only
  * claim_move changes the state, and each change wakes those who wait (but for clave__claim_free,
  * which reports nothing); each event is reported once, and the cause of an end is recorded before
@@ -33,7 +33,7 @@ static enum claim_event claim_event_of(const struct claim *c)
     return clave__claim_has_ended(c) && c->why != CLAVE_OK ? CLAIM_EVENT_LOST : CLAIM_EVENT_NONE;
 }
 
-/* `text` is its data, which is complete. */
+/* `text` is the data of the event, which is complete. */
 static void claim_send_event(struct web *w, struct event_text *e, struct json *j, struct buf *text)
 {
     clave__json_close(j, '}');
@@ -72,7 +72,7 @@ static void claim_put_event(const struct claim *c, const char *name)
 
 static enum lock_cause claim_cause(const struct claim *c)
 {
-    /* A silent client's session is this gate's to end while it is attached here. */
+    /* While a silent client's session is attached here, it is for this gate to end it. */
     bool silent = c->why == CLAVE_EREQUESTTIMEOUT && c->part.s->attached;
     return c->why == CLAVE_OK                   ? LOCK_RELEASED
            : c->why == CLAVE_EMAXHOLD           ? LOCK_RELEASED
@@ -168,8 +168,8 @@ static bool claim_is_news(const struct claim *c, const struct claim_poll *p)
     return !p->wants_end && (c->state == CLAIM_HELD || (p->wants_position && placed));
 }
 
-/* A `done` may free the claim when it was the last to wait for its end, so the list is taken first.
- */
+/* A `done` that was the last to wait for the end of the claim may free it, so the list is taken
+ * first. */
 static void claim_tell_those(struct claim *c,
                              bool (*are)(const struct claim *, const struct claim_poll *))
 {
@@ -278,7 +278,8 @@ static void claim_on_spent(struct claim *c)
 static void claim_move(struct claim *c, enum claim_state to);
 static void claim_on_over(struct claim *c);
 
-/* What the recipe has made, or may have made, is deleted; that may be done already. */
+/* Deletes what the recipe has made or may have made. If nothing is left to delete, the claim is
+ * over at once. */
 static void claim_on_sought(struct claim *c)
 {
     clave__web_timer_clear(c->part.s->all->web, &c->gives_back);
@@ -292,8 +293,9 @@ static void claim_on_sought(struct claim *c)
 
 #define CLAIM_TO(state) (1u << (state))
 
-/* The moves: to which states a state leads; whether the session's proofs check its node there; and
- * what is done on the way in and out. Only what is HELD is given back; the rest is given up. */
+/* The moves: the states to which a state leads; whether the session's proofs check the claim's node
+ * in this state; and what is done when the state is entered and left. Only a claim that is HELD or
+ * SPENT is released; any other is given up. */
 static const struct claim_rule {
     unsigned to;
     bool is_checked;
@@ -330,7 +332,7 @@ static void claim_move(struct claim *c, enum claim_state to)
     c->part.node = rule->is_checked ? c->node : NULL;
     if (rule->enter)
         rule->enter(c);
-    if (to != CLAIM_OVER) /* its end was told */
+    if (to != CLAIM_OVER) /* its end was reported with CLAIM_SOUGHT */
         claim_tell(c);
 }
 
@@ -353,15 +355,15 @@ static void claim_take_time(struct claim *c)
 
 /* ==== the end of a limited hold =============================================================== */
 
-/* The end of a claim that has max_hold_ms or depend_ms, or both: one time at every gate of one key,
- * and over restarts. Without a shared key it is one gate alone, which may have forgotten the
- * session. A claim of /v1/hold, whose session nobody can take up, is ended by its recipe, and
- * cannot have depend_ms.
+/* A claim that has max_hold_ms or depend_ms, or both, ends at the same time at every gate that has
+ * the same key, also after restarts. Without a shared key one gate alone counts, and forgets the
+ * session when it restarts. A claim of /v1/hold, whose session nobody can take up, is ended by its
+ * recipe, and cannot have depend_ms.
  *
- * What gates know of a hold is a node of the session beside its marks, hold-ID-TOKEN: of the claim
- * ID, whose token is TOKEN (hexadecimal). It is made when the claim was granted, before anybody is
- * told so, by the first gate that gets there. So its ctime is when the hold began, and its data say
- * when the work gave its newest sign of life:
+ * What gates know of a hold is in a node of the session beside its marks, hold-ID-TOKEN, where ID
+ * is the claim and TOKEN is the claim's token (hexadecimal). The first gate that learns of the
+ * grant makes this node, before the grant is reported to anybody. So the node's ctime is when the
+ * hold began, and its data say when the work gave its newest sign of life:
  *
  *     (nothing)         at the node's mtime; of a hold without depend_ms, whenever
  *     0 or less         so many ms before the mtime, while its request waited in the gate
@@ -370,34 +372,37 @@ static void claim_take_time(struct claim *c)
  *
  * Four things make this right. Each of them is a rule for one gate alone:
  *
- * 1. A claim is told as held only on a connection on which this gate has made the node, or has read
- *    it, found that the hold is not over, and written it. The mtime of that write less the ctime is
- *    how long the claim had been held, and less the newest sign of life how long its work had been
- *    silent, by the servers' clock alone; the rest runs from when the write was sent, by the gate's
- *    clock. So the hold ends by a round trip early at most, and never late.
- * 2. A sign of life is one transaction: that the claim's nodes are there, and a write of this node
- *    at the version that the gate knows. It counts from when its request had arrived, and only once
- *    the servers have answered. Those that arrive meanwhile share the next one.
+ * 1. A claim is reported as held only on a connection on which this gate has made the node, or has
+ *    read it, found that the hold is not over, and written it. The mtime of that write less the
+ *    ctime is how long the claim had been held, and the mtime less the newest sign of life is how
+ *    long its work had been silent, both by the servers' clock alone. The time that remains runs
+ *    from when the write was sent, by the gate's clock. So the hold ends at most a round trip
+ *    early, and never late.
+ * 2. A sign of life is one transaction, which checks that the claim's nodes are there and writes
+ *    this node at the version that the gate knows. The sign counts from when its request arrived,
+ *    and only once the servers have answered. Signs that arrive meanwhile share the next
+ *    transaction.
  * 3. When the time is up, a gate writes the end, on a connection on which it knows the node, and at
  *    the version that it knows: had another gate written since, it reads the node again. The claim
  *    has ended for its client when the servers have answered that write. A connection is the
- *    session's only one, and the servers refuse what was sent on an earlier one. So no gate tells
- *    the claim as held on any connection after that, no sign of life comes after the end, and a
- *    write whose answer was lost is found by the next reading.
- * 4. The place is deleted only then, and not before all that gates have told is over. What other
- *    gates have told was proved on connections before the present one, so it is over a ttl after
- *    this one was made. A gate that has made the node itself, on the present connection, need not
- *    wait: nobody else has told anything. The gates' clocks count this time. The servers' wall
- *    clocks decide how long a hold is, but never that a place may go which somebody relies on.
+ *    session's only one, and the servers refuse what was sent on an earlier one. So no gate reports
+ *    the claim as held on any later connection, no sign of life comes after the end, and a write
+ *    whose answer was lost is found by the next read.
+ * 4. The place is deleted only after the end is written, and not before every validity that gates
+ *    have reported has run out. What other gates have reported was proved on connections before the
+ *    present one, so it has run out a ttl after the present one was made. A gate that has made the
+ *    node itself, on the present connection, need not wait, because no other gate has reported
+ *    anything. This time is counted by the gates' clocks. The servers' wall clocks decide how long
+ *    a hold is, but they never decide that a place on which somebody relies may be deleted.
  *
  * A delete that is repeated on a later connection is harmless because of 3.
  *
- * Where SESSION_MARKS may not be written (the gate's own client warns of it), each gate counts
- * anew. */
+ * Where the gates may not write SESSION_MARKS (the gate's own client logs a warning), each gate
+ * counts anew. */
 
 enum { HOLD_PATH = sizeof CLAIM_HOLD_NOTE + CLAVE_UUID_TEXT + 24, HOLD_DATA = 24 };
-enum { NO_NODE = -1 };    /* its version */
-enum { PAUSE_PART = 16 }; /* of a ttl, before what has failed is tried again */
+enum { NO_NODE = -1 };    /* its version, if there is no node */
+enum { PAUSE_PART = 16 }; /* the pause before a failed request is repeated is this part of a ttl */
 static const char is_over[] = "over", is_silent[] = "silent";
 
 static bool claim_limit_is_known(const struct claim *c)
@@ -434,7 +439,7 @@ static int64_t claim_told_until(const struct claim *c)
 
 /* ---- one request after the other ----
  *
- * While a gate learns when the hold ends, no proof of the session is told, and the claim is not
+ * While a gate learns when the hold ends, no proof of the session is reported, and the claim is not
  * freed. */
 
 static void claim_limit_read(struct claim *c);
@@ -447,7 +452,7 @@ static void claim_limit_begin(struct claim *c, bool learns, void (*first)(struct
     c->part.s->taking += learns && !c->longest.learns;
     c->longest.learns |= learns;
     c->longest.asks = true;
-    if (!asks) /* else what is under way goes on with claim_limit_next */
+    if (!asks) /* otherwise the request under way goes on with claim_limit_next */
         first(c);
 }
 
@@ -458,8 +463,8 @@ static void claim_limit_learnt(struct http_session *s)
         clave__http_session_known(s);
 }
 
-/* No further request about the limit follows, before `from` at least. The claim may be freed by
- * this. */
+/* No further request about the limit follows, at least not before `from`. This may free the
+ * claim. */
 static void claim_limit_rest(struct claim *c, int64_t from)
 {
     struct http_session *s = c->part.s;
@@ -473,7 +478,7 @@ static void claim_limit_rest(struct claim *c, int64_t from)
         claim_limit_learnt(s);
 }
 
-/* Answers the signs of life that were sent; after an error those that wait to be sent, too. */
+/* Answers the signs of life that were sent; after an error, also those that wait to be sent. */
 static void claim_limit_tell_signs(struct claim *c, clave_err err)
 {
     if (c->longest.answered == c->longest.signs)
@@ -483,8 +488,8 @@ static void claim_limit_tell_signs(struct claim *c, clave_err err)
     claim_tell_those(c, claim_is_news);
 }
 
-/* The request failed, or its answer is of no use: the next proof asks again, or if the end could
- * not be said on this connection, that is tried again. */
+/* The request failed, or its answer is of no use. The next proof asks again; if the end could not
+ * be written on this connection, the timer `due` tries again. */
 static void claim_limit_give_up(struct claim *c, clave_err err)
 {
     struct http_session *s = c->part.s;
@@ -499,7 +504,8 @@ static void claim_limit_sent(struct claim *c, clave_err err)
         claim_limit_give_up(c, err);
 }
 
-/* An answer has come. Returns false if it is of no use, or the claim has ended meanwhile. */
+/* An answer has come. Returns false if the answer is of no use, or if the claim has ended
+ * meanwhile. */
 static bool claim_limit_goes_on(struct claim *c, clave_err err)
 {
     struct http_session *s = c->part.s;
@@ -521,7 +527,7 @@ static bool claim_limit_goes_on(struct claim *c, clave_err err)
 
 /* ---- the end ---- */
 
-/* The servers have it. */
+/* The servers have the end, or need not have it. */
 static void claim_limit_over(struct claim *c)
 {
     struct http_session *s = c->part.s;
@@ -554,8 +560,8 @@ static void claim_limit_say_over(struct claim *c)
                                         c->longest.version, claim_limit_on_said, c));
 }
 
-/* The time is up, as is known on this connection; or on an earlier one, if there is no other gate
- * that would have to hear of it. */
+/* The time is up, by what was learnt on this connection, or on an earlier one if no other gate can
+ * have the session. An end of which no other gate could learn is not written. */
 static void claim_limit_end(struct claim *c)
 {
     c->longest.why = c->longest.silent_at < c->longest.ends_at ? CLAVE_ESILENT : CLAVE_EMAXHOLD;
@@ -565,11 +571,11 @@ static void claim_limit_end(struct claim *c)
         claim_limit_say_over(c);
 }
 
-/* A request has been answered: what follows from when the hold ends, as far as that is known. */
+/* A request has been answered: does what is next, by what is known of when the hold ends. */
 static void claim_limit_next(struct claim *c)
 {
     claim_take_time(c);
-    if (!claim_limit_is_known(c)) /* the connection is another one by now */
+    if (!claim_limit_is_known(c)) /* there is another connection by now */
         claim_limit_read(c);
     else if (claim_limit_at(c) <= c->part.s->all->web->now)
         claim_limit_end(c);
@@ -600,7 +606,7 @@ static void claim_limit_known(struct claim *c, int64_t gone_at, int32_t version)
     claim_limit_next(c);
 }
 
-/* No node can be made: this gate counts from now on, or as it did before. */
+/* The node cannot be made or read: this gate counts from now on, or goes on counting as before. */
 static void claim_limit_alone(struct claim *c)
 {
     c->longest.asked_at = clave__client_now(c->part.s->client);
@@ -627,7 +633,8 @@ static void claim_limit_on_counted(clave_async_client *client, const clave_resul
     }
 }
 
-/* The newest sign of life, as the node says. Returns false if the hold is over. */
+/* Reads from the node's data when the newest sign of life was given. Returns false if the hold is
+ * over. */
 static bool claim_limit_understand(struct claim *c, const clave_result *res)
 {
     char text[HOLD_DATA];
@@ -669,7 +676,8 @@ static void claim_limit_read(struct claim *c)
     claim_limit_sent(c, clave_async_get(c->part.s->client, path, NULL, claim_limit_on_read, c));
 }
 
-/* No gate can have told that it is held: there is no node before its grant here. */
+/* No gate can have reported the claim as held: it was made and granted here, and no node can be
+ * older than that. */
 static bool claim_limit_is_new(const struct claim *c)
 {
     return !c->at && c->longest.known_on == 0;
@@ -733,7 +741,7 @@ static void claim_limit_on_signed(clave_async_client *client, const clave_result
         clave__claim_end(c, CLAVE_ENONODE);
         if (learns)
             claim_limit_learnt(s);
-    } else if (is_stale) { /* an earlier one, whose answer was lost */
+    } else if (is_stale) { /* an earlier write got through, but its answer was lost */
         claim_limit_read(c);
     } else {
         if (res->err == CLAVE_OK)
@@ -842,7 +850,8 @@ static void claim_on_over(struct claim *c)
     if (c->longest.known_on != 0)
         (void)clave_async_delete(s->client, path, -1, NULL, NULL);
     else if (c->limited && c->at)
-        s->looked_on = 0; /* it had not got so far here: the next listing shows what there is */
+        s->looked_on = 0; /* this gate has not learnt of the node yet: the next listing shows it if
+                           * it is there */
     snprintf(path, sizeof path, "%s%s", CLAIM_TERMS_NOTE, c->place.uuid);
     if (c->noted)
         (void)clave_async_delete(s->client, path, -1, NULL, NULL);
@@ -858,8 +867,8 @@ int64_t clave__claim_valid_ms(const struct claim *c, int64_t arrived)
         (c->limited && !claim_limit_is_known(c)))
         return 0;
     int64_t until = deadline_earlier(g.deadline, claim_limit_at(c));
-    /* The end of a limited hold does not allow for a client's clock that is slower, as a hold
-     * deadline does. */
+    /* Unlike a hold deadline, the end of a limited hold has no margin for a client whose clock is
+     * slower. */
     if ((c->max_hold_ms > 0 || c->depend_ms > 0) && until > arrived)
         until -= (until - arrived) / VALIDITY_RATE;
     struct validity v = {.arrived = arrived,
@@ -872,7 +881,7 @@ int64_t clave__claim_valid_ms(const struct claim *c, int64_t arrived)
 
 /* ---- what the recipe reports ----------------------------------------------------------------- */
 
-/* Without memory nothing is said of a node that is left over. */
+/* If there is no memory, a node that is left over is not mentioned. */
 void clave__claim_moved(struct claim *c, size_t ahead, const char *left_over)
 {
     const struct clave_mem *mem = &c->part.s->all->web->mem;
@@ -901,8 +910,9 @@ void clave__claim_on_proven(struct session_wait *w, clave_err err)
         clave__claim_end(c, err);
 }
 
-/* The listing after its create shows that it was granted. What is granted later, by the end of
- * others, may have been given back at another gate meanwhile. */
+/* A claim that the first listing after its create shows as granted is held. One that is granted
+ * later, when others have ended, may have been released at another gate meanwhile, so it is proved
+ * first. */
 static void claim_hold(struct claim *c)
 {
     bool proves = c->limited || (c->waited && clave__http_session_is_shared(c->part.s));
@@ -927,7 +937,7 @@ static void claim_on_delayed(clave_async_delay *d, clave_err err, void *arg)
         clave__claim_end(c, err);
 }
 
-/* The mark's node is the one of `clave lock --lock-delay`. */
+/* The node of the mark is the same as that of `clave lock --lock-delay`. */
 static clave_err claim_begin_delay(struct claim *c)
 {
     assert(!c->delay);
@@ -954,7 +964,7 @@ void clave__claim_granted(struct claim *c)
         return;
     claim_take_time(c);
     if (!c->kind->grant(c, &c->grant))
-        return; /* it was lost already, and that is told next */
+        return; /* it was lost already, which the recipe reports next */
     assert(!c->node);
     c->node = clave__mem_strdup(mem, c->grant.node);
     clave_err err = c->node ? CLAVE_OK : CLAVE_ENOMEM;
@@ -969,17 +979,17 @@ void clave__claim_granted(struct claim *c)
         claim_hold(c);
 }
 
-/* A try whose connection went ends as one that was not first: before it is answered, the holder is
- * asked for, which needs a connection. Where another gate may have the session, a node of this id
- * that is found afterwards may be what it was granted there: that stays, and the outcome is not
- * known. */
+/* A try whose connection was lost ends with EBUSY, like a try that was not first: before it is
+ * answered, the holder is asked for, which needs a connection. If another gate may have the
+ * session, a node of this id that is found afterwards may have been granted at that gate. Then the
+ * node stays, and the outcome is unknown (ECONNLOSS). */
 void clave__claim_failed(struct claim *c, clave_err err)
 {
     assert(err != CLAVE_OK);
     bool cut = c->trying && (err == CLAVE_EUNREACHABLE || (err == CLAVE_EBUSY && c->cut));
     claim_take_time(c);
     if (err == CLAVE_ENODEEXISTS && c->marked)
-        err = CLAVE_ECANCELED; /* it was given back: by another gate */
+        err = CLAVE_ECANCELED; /* it was released by another gate */
     if (cut && clave__http_session_is_shared(c->part.s)) {
         c->place.spares = SPARES_ALL;
         err = CLAVE_ECONNLOSS;
@@ -992,7 +1002,7 @@ void clave__claim_failed(struct claim *c, clave_err err)
 void clave__claim_lost(struct claim *c, clave_err why)
 {
     claim_take_time(c);
-    /* closeSession was asked for: the end of the session says so. */
+    /* closeSession was requested: then the end of the session reports this. */
     if (c->part.s->state != HTTP_SESSION_CLOSING)
         clave__claim_end(c, why == CLAVE_OK ? CLAVE_ELOST : why);
 }
@@ -1005,8 +1015,8 @@ void clave__claim_asked(struct claim *c)
 
 /* ---- giving back ----------------------------------------------------------------------------- */
 
-/* The delete is repeated until the node is gone, or the servers refuse it: then it stays until the
- * session ends. */
+/* The recipe repeats the delete until the node is gone or the servers refuse it; in that case the
+ * node stays until the session ends. */
 void clave__claim_left(struct claim *c, clave_err err)
 {
     assert(c->state == CLAIM_LEAVING);
@@ -1029,7 +1039,7 @@ void clave__claim_release(struct claim *c)
     }
     if (c->delay)
         (void)clave_async_delay_end(c->delay, NULL,
-                                    NULL); /* else the mark remains, which is safe */
+                                    NULL); /* if this fails, the mark remains, which is safe */
     clave_err err = c->kind->release(c);
     if (err != CLAVE_OK)
         clave__claim_end(c, err);
@@ -1091,7 +1101,7 @@ static struct claim_sender *claim_sender_new(struct web *w, const struct web_pee
     if (!s)
         return NULL;
     s->peer = *peer;
-    s->peer.address = NULL; /* it says nothing about who it is */
+    s->peer.address = NULL; /* the address does not say who the sender is */
     if (subject)
         s->peer.tls_subject = memcpy(s->text, peer->tls_subject, subject);
     if (proof)
@@ -1133,12 +1143,13 @@ static void claim_rights_due(struct timer *t, int64_t now)
     assert(c->forbidden);
     (void)now;
     if (c->state < CLAIM_HELD)
-        c->place.spares = SPARES_FOUND; /* the gate that made it judges it */
+        c->place.spares = SPARES_FOUND; /* the gate that made the node judges it */
     clave__claim_release(c);
 }
 
-/* Its client may be at work until the last valid_ms that it was told is over, at another gate
- * perhaps, where a claim that waits here may be held, by a clock that is slower than ours. */
+/* The client may be at work until the last valid_ms that it was told has run out, by a clock that
+ * is slower than ours. It may have been told by another gate, where a claim that waits here may be
+ * held. */
 static void claim_forbid(struct claim *c)
 {
     const struct http_session *s = c->part.s;
@@ -1151,7 +1162,7 @@ static void claim_forbid(struct claim *c)
     clave__web_timer_set(w, &c->gives_back, until + s->ttl_ms / SESSION_CLOCKS);
 }
 
-/* The session was not here all the time. */
+/* True if another gate may have had the session, or may have it now. */
 static bool claim_may_be_elsewhere(const struct claim *c)
 {
     const struct http_session *s = c->part.s;
@@ -1192,7 +1203,7 @@ static void claims_judge_session(struct http_session *s)
     list_init(&round);
     list_splice(&round, &s->parts);
     if (s->left_behind)
-        s->looked_on = 0; /* its sender may have the role again */
+        s->looked_on = 0; /* the sender of the node that was left may have the role again */
     s->left_behind = false;
     while ((l = list_pop_front(&round))) {
         list_push_back(&s->parts, l);
@@ -1221,7 +1232,7 @@ void clave__claim_free(struct session_part *p)
     clave__web_timer_clear(p->s->all->web, &c->longest.due);
     claim_drop(c);
     c->forgotten = true;
-    c->state = CLAIM_OVER; /* nobody is told */
+    c->state = CLAIM_OVER; /* this is reported to nobody */
     if (c->owed > 0 || c->place.ncontenders > 0)
         return;
     clave__mem_free(mem, c->path);
@@ -1253,8 +1264,9 @@ void clave__claim_place_unused(struct queue_place *p)
 {
     struct claim *c = LIST_ENTRY(p, struct claim, place);
     bool stays = p->spared || c->left_there;
-    /* The listing took the node for one that this claim would delete. What may not be locked here
-     * any more is left to the gate that made it, until roles change again. */
+    /* The listing took the node that stays for one that this claim would delete, so the next proof
+     * lists again. If the sender may not lock here any more, the node is left to the gate that made
+     * it, until roles change again. */
     if (stays && c->forbidden)
         c->part.s->left_behind = true;
     else if (stays)

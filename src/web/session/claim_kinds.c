@@ -1,10 +1,11 @@
-/* claim_kinds.c - the kinds of claims: what recipe each stands on, as a table of functions (struct
- * claim_kind). A kind's state begins with struct claim. Each claim has recipe objects of its own,
- * so that one owner, 0, is enough.
+/* claim_kinds.c - the kinds of claims: the recipe that each kind stands on, as a table of functions
+ * (struct claim_kind). The state of each kind begins with struct claim. Each claim has recipe
+ * objects of its own, so that one owner, 0, is enough.
  *
- * Called by claim.c through the table; calls back what the recipe reports (clave__claim_moved,
- * _granted, _failed, _lost, _asked, _left), never inside `begin`. Invariant: after `drop` nothing
- * of the recipe is reported but the callbacks that are owed, which are ignored. */
+ * Called by claim.c and session_claims.c through the table. Passes on what the recipe reports
+ * (clave__claim_moved, _granted, _failed, _lost, _asked, _left), never inside `begin`. Invariant:
+ * after `drop` the recipe reports nothing but the callbacks that are owed, and these are
+ * ignored. */
 #include "web/session/claim.h"
 
 #include <assert.h>
@@ -20,7 +21,7 @@ static const char *claim_no_semaphore(const struct claim_terms *t)
     return t->limit || t->permits ? "\"limit\" and \"permits\" are for a semaphore" : NULL;
 }
 
-/* 0: what ends the hold is not the recipe. */
+/* The max_hold_ms that the recipe enforces; 0: none, since claim.c ends the hold. */
 static int64_t claim_recipe_hold_ms(const struct claim *c)
 {
     return c->limited ? 0 : c->max_hold_ms;
@@ -31,7 +32,7 @@ static int64_t claim_recipe_hold_ms(const struct claim *c)
 struct lock_claim {
     struct claim claim; /* first */
     clave_async_mutex *mutex;
-    clave_async_rwlock *rwlock; /* that the mutex belongs to; NULL: to none */
+    clave_async_rwlock *rwlock; /* the read-write lock that the mutex is a side of; NULL: none */
 };
 
 static struct lock_claim *lock_claim_of(struct claim *c)
@@ -39,7 +40,7 @@ static struct lock_claim *lock_claim_of(struct claim *c)
     return LIST_ENTRY(c, struct lock_claim, claim);
 }
 
-/* Those who read at a time cannot share one mark. */
+/* Readers that hold at the same time cannot share one mark. */
 static const char *read_claim_misfit(const struct claim_terms *t)
 {
     return t->lock_delay_ms ? "\"lock_delay_ms\" is for lock, write and election"
@@ -63,7 +64,7 @@ static void lock_claim_on_acquired(clave_async_mutex *m, uint64_t owner, clave_e
     struct claim *c = arg;
     (void)owner;
     if (!clave__claim_repaid(c) || lock_claim_of(c)->mutex != m)
-        return; /* dropped: it was canceled */
+        return; /* the objects were dropped because the claim was canceled */
     if (err == CLAVE_OK)
         clave__claim_granted(c);
     else
@@ -193,9 +194,9 @@ struct semaphore_claim {
     struct claim claim; /* first */
     clave_async_semaphore *semaphore;
     struct semaphore_lease *leases; /* room for its permits */
-    size_t n;                       /* that it holds */
-    size_t leaving;                 /* that are being given back */
-    clave_err left;                 /* the first fault of one of those */
+    size_t n;                       /* how many of them it holds */
+    size_t leaving;                 /* how many are being released */
+    clave_err left;                 /* the first error of one of those releases */
 };
 
 static struct semaphore_claim *semaphore_claim_of(struct claim *c)
@@ -281,7 +282,7 @@ static bool semaphore_claim_grant(const struct claim *c, struct grant_facts *out
     return own->n > 0;
 }
 
-/* The newest is the claim's own. */
+/* The newest lease is the claim's own; the others are further nodes. */
 static const char *semaphore_claim_more(const struct session_part *p, size_t i)
 {
     const struct semaphore_claim *own = (const struct semaphore_claim *)(const void *)p;
@@ -316,7 +317,7 @@ static clave_err semaphore_claim_release(struct claim *c)
         clave_err one =
             clave__claim_owe(c, clave_async_lease_release(l, semaphore_claim_on_left, c));
         own->leaving += one == CLAVE_OK;
-        err = one != CLAVE_OK ? one : err; /* it was lost already */
+        err = one != CLAVE_OK ? one : err; /* this lease was lost already */
     }
     own->left = err;
     return own->leaving > 0 ? CLAVE_OK : err;

@@ -1,9 +1,9 @@
 /* http_session.c - the life of an HTTP session: made, attached to, proved, silent, ended. Called by
  * the endpoints of sessions and claims. Invariants:
  * - A session is LIVE only with the ZooKeeper session of its id.
- * - A LIVE session without a request has its timer set, by which it ends: no session outlives a
- *   silent client for long. An ENDED one has its timer set, by which it is freed.
- * - What is proven was committed after the proof was asked for.
+ * - A LIVE session without a request has its timer set, which ends it, so that no session outlives
+ *   a silent client for long. An ENDED session without a request has its timer set, which frees it.
+ * - What a proof finds was true at a commit after the proof was asked for.
  * - The tag of a secret is compared in a time that does not depend on where it differs. */
 #include "web/session/http_session.h"
 
@@ -19,13 +19,14 @@
 #include "web/http/sender.h"
 #include "web/observe/observe.h"
 
-/* Until its client is told that no server can be reached, and asks again: of a new session; of one
- * that it relies on. */
+/* For how long a session may be OPENING before its client is told that no server can be reached: a
+ * new session, and one that the client relies on. */
 enum { BEGINNING_MS = 3000, OPENING_MS = 10000 };
 enum { MOST_ENDED = 10000, MOST_SESSION_AUTHS = 16, END_EVENT_MAX = 64 << 10 };
 enum { PROOF_ATTEMPTS = 8 };
 /* The first pause is PAUSE_PROOFS times as long as a proof, and at least LEAST_PAUSE_MS; each is
- * twice the one before, and none is longer than a part of the ttl. Each is off by up to a half. */
+ * twice as long as the one before, and none is longer than 1/PAUSE_PART of the ttl. Each is varied
+ * at random by up to a half. */
 enum { PAUSE_PROOFS = 2, LEAST_PAUSE_MS = 8, PAUSE_DOUBLINGS = 8, PAUSE_PART = 16 };
 #define MARK_PREFIX SESSION_MARKS "/gone-"
 enum { MARK_MS = 60000, FEW_MARKS = 64, MOST_MARKS = 4096 };
@@ -50,7 +51,7 @@ static void seal_hmac(const uint8_t key[SEAL_KEY], const uint8_t *p, size_t n,
     clave__sha1(outer, sizeof outer, out);
 }
 
-/* The uses of the key never share an input: the first byte tells them apart. */
+/* Different uses of the key never share an input, because the first byte tells them apart. */
 static void seal_tag(const uint8_t key[SEAL_KEY], const uint8_t *plain, size_t n,
                      uint8_t tag[SEAL_TAG])
 {
@@ -139,8 +140,8 @@ void clave__seal_uuid(const uint8_t key[SEAL_KEY], char uuid[CLAVE_UUID_TEXT + 1
 struct claim_mark {
     struct list link;
     char uuid[CLAVE_UUID_TEXT + 1];
-    int64_t at;  /* when it was learnt of here */
-    bool stands; /* at the servers */
+    int64_t at;  /* when this gate learnt of it */
+    bool stands; /* the servers have it */
 };
 
 static struct claim_mark *claim_mark_find(const struct http_session *s, const char *id)
@@ -211,15 +212,15 @@ clave_err clave__http_session_send_mark(struct http_session *s, const char *id, 
 {
     clave_create_options o = CLAVE_CREATE_OPTIONS_INIT;
     char path[sizeof MARK_PREFIX + CLAVE_UUID_TEXT];
-    if (!s->all->web->has_marks) /* the gate's own client may be connected after the session */
+    if (!s->all->web->has_marks) /* the session may be connected before the gate's own client */
         (void)clave_async_create(s->client, SESSION_MARKS, NULL, 0, &o, NULL, NULL);
     o.mode = CLAVE_EPHEMERAL;
     claim_mark_path(path, id);
     return clave_async_create(s->client, path, NULL, 0, &o, cb, arg);
 }
 
-/* The oldest go when there are many. Their deletes need not succeed: one that fails is named by the
- * next listing. */
+/* Deletes the oldest marks when there are many. A delete may fail, because the next listing shows a
+ * mark that is still there. */
 void clave__http_session_trim_marks(struct http_session *s)
 {
     int64_t now = s->all->web->now;
@@ -293,7 +294,7 @@ static void http_session_tell(struct http_session *s, clave_err err)
     list_splice(&round, &s->knowing);
     while ((l = list_pop_front(&round))) {
         struct session_wait *w = LIST_ENTRY(l, struct session_wait, link);
-        /* Its end as its client asked for it is no proof that it lives. */
+        /* A session that ended because its client asked for that was not proved to be alive. */
         bool over = err == CLAVE_OK && s->state == HTTP_SESSION_ENDED && !w->ends;
         w->done(w, over ? CLAVE_ECLOSED : err);
     }
@@ -308,12 +309,12 @@ static void http_session_let_go(struct http_session *s)
     if (!c)
         return;
     clave__sender_give(w, s->sender, SENDER_SESSIONS, 1);
-    clave_async_client_abandon(c, w->now); /* before it begins another session */
+    clave_async_client_abandon(c, w->now); /* before the client begins another ZooKeeper session */
     w->o.env->client_free(w->o.env->arg, c);
 }
 
-/* The ZooKeeper session may live on, at another gate perhaps: who asks for it again is not told
- * that it is over, but attached to it if the servers know it. */
+/* True if the ZooKeeper session may live on, perhaps at another gate. A client that asks for it
+ * again does not hear that it is over: the gate attaches to it if the servers still know it. */
 static bool http_session_may_live(const struct http_session *s, clave_err why)
 {
     return why == CLAVE_EUNREACHABLE || why == CLAVE_ETIMEDOUT || why == CLAVE_ENOMEM ||
@@ -348,7 +349,7 @@ static void http_session_keep_ended(struct http_session *s)
         clave__client_rest(s->client, false);
     if (s->present > 0)
         clave__web_timer_clear(w, &s->timer);
-    else if (!s->known && !s->client) /* nobody can ask why */
+    else if (!s->known && !s->client) /* nobody can ask for the cause */
         clave__web_timer_set(w, &s->timer, w->now);
     else
         clave__web_timer_set(w, &s->timer, clave__http_session_silent_at(s));
@@ -361,12 +362,12 @@ static void http_session_forget(struct http_session *s, int64_t now)
         http_session_free(s);
         return;
     }
-    http_session_let_go(s); /* no server has answered its farewell */
+    http_session_let_go(s); /* no server has answered the last request (http_session_fall_silent) */
     s->heard = now;
     http_session_keep_ended(s);
 }
 
-/* One has ended: the oldest of too many is due. */
+/* A session has ended: if too many are kept, the oldest is to be freed now. */
 static void http_sessions_forget_oldest(struct http_sessions *ss)
 {
     struct web *w = ss->web;
@@ -376,7 +377,7 @@ static void http_sessions_forget_oldest(struct http_sessions *ss)
         clave__web_timer_set(w, &s->timer, w->now);
 }
 
-/* The session is over, for everybody. */
+/* Sends the event that the session is over for everybody. */
 static void http_session_publish_end(struct http_session *s, clave_err why)
 {
     assert(s->state == HTTP_SESSION_ENDED);
@@ -412,7 +413,7 @@ void clave__http_session_end(struct http_session *s, clave_err why, bool client_
         http_session_leave_map(s);
     if (s->client)
         snprintf(s->fault, sizeof s->fault, "%s", clave_async_client_errmsg(s->client));
-    s->present++; /* what follows may be the end of the last request */
+    s->present++; /* what follows may end the last request, which must not free the session */
     http_session_end_parts(s, why);
     if (over)
         http_session_publish_end(s, why);
@@ -497,7 +498,8 @@ static void http_session_on_pause_over(struct timer *t, int64_t now)
     clave__http_session_flush(s);
 }
 
-/* After each change: when is something due? */
+/* After each change: sets the timer to when something is due next, and lets the client rest when it
+ * may. */
 static void http_session_settle(struct http_session *s)
 {
     struct web *w = s->all->web;
@@ -517,7 +519,8 @@ static void http_session_settle(struct http_session *s)
             clave__web_timer_set(w, &s->timer, clave__http_session_silent_at(s));
         break;
     case HTTP_SESSION_CLOSING:
-        clave__web_timer_clear(w, &s->timer); /* its client has a limit of its own */
+        clave__web_timer_clear(w, &s->timer); /* the ZooKeeper client has a limit of its own for
+                                               * closing */
         break;
     case HTTP_SESSION_ENDED:
         http_session_keep_ended(s);
@@ -534,9 +537,9 @@ void clave__http_session_enter(struct http_session *s)
     http_session_settle(s);
     if (!s->client)
         return;
-    clave_async_client_tick(s->client, w->now); /* it may be over already */
+    clave_async_client_tick(s->client, w->now); /* the session may be over already */
     if (!s->attached)
-        clave__http_session_flush(s); /* it may have rested */
+        clave__http_session_flush(s); /* the client may have rested */
 }
 
 void clave__http_session_leave(struct http_session *s)
@@ -556,8 +559,8 @@ static void http_session_on_farewell(clave_async_client *c, const clave_result *
     http_session_let_go(s);
 }
 
-/* Its places are given back by deletes, which the servers refuse if the session lives on another
- * gate; then the connection is dropped, and the rest goes with the session's timeout. */
+/* Deletes its places; the servers refuse these deletes if the session lives at another gate. Then
+ * drops the connection, and what is left goes with the session's timeout. */
 static void http_session_fall_silent(struct http_session *s)
 {
     static const clave_op check = {.kind = CLAVE_OP_CHECK, .path = "/", .version = -1};
@@ -603,7 +606,7 @@ static void http_session_attached(struct http_session *s, clave_async_client *c)
         s->id = clave_async_client_session_id(c);
         memcpy(s->passwd, clave_async_client_session_passwd(c), sizeof s->passwd);
         http_session_put_in_map(s);
-        s->looked_on = clave_async_client_connection(c); /* it has nothing yet */
+        s->looked_on = clave_async_client_connection(c); /* a new session has no nodes yet */
     }
     s->state = HTTP_SESSION_LIVE;
     http_session_tell(s, CLAVE_OK);
@@ -644,7 +647,7 @@ static void http_session_on_state(clave_async_client *c, clave_state state, clav
     case CLAVE_STATE_LOST:
     case CLAVE_STATE_CLOSED:
         if (s->state == HTTP_SESSION_CLOSING && state == CLAVE_STATE_LOST)
-            break; /* CLOSED follows */
+            break; /* the state CLOSED follows */
         if (s->state == HTTP_SESSION_ENDED)
             http_session_let_go(s);
         clave__http_session_end(s, s->state == HTTP_SESSION_CLOSING ? CLAVE_OK : why, true);
@@ -687,7 +690,8 @@ static struct http_session *http_session_new(struct http_sessions *ss, struct se
     return s;
 }
 
-/* "digest:user:password" in a list of them: the scheme, and what is its own. `text` is changed. */
+/* Splits a list of "digest:user:password" into schemes and what follows them, in place: `text` is
+ * changed. */
 static size_t http_session_split_auths(char *text, size_t len, clave_auth out[MOST_SESSION_AUTHS])
 {
     size_t n = 0;
@@ -737,7 +741,7 @@ static clave_err http_session_set_auths(struct http_session *s, const char *auth
     return len > 0 && !s->auths ? CLAVE_ENOMEM : CLAVE_OK;
 }
 
-/* Writes them one after the other, each with its NUL. */
+/* Writes the identities one after the other, each with its NUL. */
 static clave_err http_session_join_auths(const struct session_terms *t, char out[SEAL_AUTHS],
                                          size_t *len)
 {
@@ -777,7 +781,7 @@ clave_err clave__http_session_open(struct http_sessions *ss, const struct sessio
     return CLAVE_OK;
 }
 
-/* A session that is not here is attached to; if no server knows it any more, that is its end. */
+/* Attaches to a session that is not here. If no server knows it any more, it ends. */
 static clave_err http_session_resume(struct http_sessions *ss, struct sender *of,
                                      const struct sealed_session *sealed, struct http_session **out)
 {
@@ -798,7 +802,8 @@ static clave_err http_session_resume(struct http_sessions *ss, struct sender *of
     return err;
 }
 
-/* Its client has been away since the connection was lost, and may have gone on at another gate. */
+/* True if something is under way and its client has been away since the connection was lost: the
+ * client may have gone on at another gate. */
 static bool http_session_is_doubtful(const struct http_session *s)
 {
     bool open = false;
@@ -878,7 +883,8 @@ void clave__http_sessions_close(struct http_sessions *ss)
     for (struct list *l = ss->all.next; l != &ss->all; l = l->next) {
         struct http_session *s = LIST_ENTRY(l, struct http_session, link);
         if (http_session_is_relied_on(s))
-            clave_async_client_abandon(s->client, ss->web->now); /* whose end is its end here */
+            clave_async_client_abandon(s->client, ss->web->now); /* the session ends here when the
+                                                                  * ZooKeeper client has ended */
         else
             clave__http_session_close(s, NULL);
     }
@@ -929,9 +935,9 @@ void clave__http_session_secret(struct http_session *s, char out[SEAL_TEXT + 1])
 
 struct session_proof {
     struct http_session *s;
-    unsigned pending; /* answers */
+    unsigned pending; /* how many answers are awaited */
     bool answered, goes_on;
-    bool looks, looked; /* it lists the session's nodes, too */
+    bool looks, looked; /* it is to list the session's nodes, too; it has listed them */
     uint64_t on;        /* the connection of its answer */
     uint64_t number;
     int64_t asked_at;
@@ -965,8 +971,8 @@ static bool confirm_is_answer(clave_err err)
     return err == CLAVE_OK || clave_err_classify(err) == CLAVE_CLASS_FINAL;
 }
 
-/* Each part that was found gone ends; it may have ended meanwhile. false: there was none, so that
- * all were checked. */
+/* Ends each part whose node was found gone, unless it has ended meanwhile. Returns false if no node
+ * was gone. */
 static bool confirm_end_missing(const struct session_proof *p, const clave_result *res)
 {
     bool missing = false;
@@ -980,7 +986,8 @@ static bool confirm_end_missing(const struct session_proof *p, const clave_resul
     return missing;
 }
 
-/* A transaction ends with the check that is refused: those after it were not made. */
+/* A transaction stops at a check that is refused, so the checks after it were not made. Returns
+ * true if there are some. */
 static bool confirm_is_cut_short(const struct session_proof *p, const clave_result *res)
 {
     struct http_session *s = p->s;
@@ -1007,7 +1014,7 @@ static void confirm_again(struct http_session *s, struct list *unanswered, struc
 static void confirm_next(struct http_session *s);
 static clave_err confirm_submit(struct http_session *s);
 
-/* All that was asked for is answered. */
+/* All answers to the proof have come. */
 static void confirm_finish(struct session_proof *p)
 {
     struct http_session *s = p->s;
@@ -1047,7 +1054,7 @@ static void confirm_on_proven(clave_async_client *c, const clave_result *res, vo
         confirm_finish(p);
 }
 
-/* What is listed behind a commit, on the same connection, is all that there is. */
+/* What is listed after a commit, on the same connection, is all that there is. */
 static void confirm_on_listed(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct session_proof *p = arg;
@@ -1068,7 +1075,8 @@ bool clave__http_session_must_look(const struct http_session *s)
     if (!s->client || s->state != HTTP_SESSION_LIVE)
         return false;
     if (!clave__http_session_is_shared(s))
-        return s->resumed && s->looked_on == 0; /* what there was before the gate's restart */
+        return s->resumed && s->looked_on == 0; /* it may have claims from before the gate was
+                                                 * restarted */
     return !s->attached || s->looked_on != clave_async_client_connection(s->client);
 }
 
@@ -1095,7 +1103,8 @@ static size_t confirm_nodes(const struct session_part *part)
     return n;
 }
 
-/* After the refused check, if there was one whose part is still there. */
+/* Adds a check of each node that the session holds. If a check was refused in the transaction
+ * before, and its part is still there, begins after that check. */
 static void confirm_put_checks(struct session_proof *p, clave_op *ops)
 {
     struct http_session *s = p->s;
@@ -1118,7 +1127,7 @@ static void confirm_put_checks(struct session_proof *p, clave_op *ops)
         ops[p->n++] = (clave_op){.kind = CLAVE_OP_CHECK, .path = "/", .version = -1};
 }
 
-/* All that it holds by now. */
+/* Sends a proof of all that the session holds by now, and a listing if that is needed. */
 static clave_err confirm_submit(struct http_session *s)
 {
     const struct clave_mem *mem = &s->all->web->mem;
@@ -1151,7 +1160,8 @@ static clave_err confirm_submit(struct http_session *s)
     return CLAVE_OK;
 }
 
-/* The end of a session that is no longer LIVE is told to those who wait. */
+/* Begins the next proof if somebody waits for one and none is under way. Those who wait when the
+ * session ends are called by clave__http_session_end. */
 static void confirm_next(struct http_session *s)
 {
     struct list round;

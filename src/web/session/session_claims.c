@@ -1,20 +1,24 @@
-/* session_claims.c - the claims of a session: made, found, forgotten; which of them a node is of;
- * and those that another gate made or gave back, or this one before it was restarted. Called by the
- * endpoints of claims, and by the session when it has listed its nodes.
+/* session_claims.c - the claims of a session: how they are made, found and forgotten; to which of
+ * them a node belongs; and the claims that another gate made or released, or this gate before it
+ * was restarted. Called by the endpoints of claims, and by the session when it has listed its
+ * nodes.
  *
- * A connection to the servers is all that makes a gate the session's: another gate that attaches
- * takes it away. So what was listed on a connection, behind a commit, is all that there is for as
- * long as that connection lasts, but for what this gate makes and deletes itself. A proof lists the
- * session's nodes once a connection (clave__claims_look):
+ * A gate has a session only by its connection to the servers: another gate that attaches takes the
+ * session over, and that ends the connection. So what was listed on a connection, after a commit,
+ * is all that the session has for as long as that connection lasts, except for what this gate makes
+ * and deletes itself. A proof lists the session's nodes once on each connection
+ * (clave__claims_look):
  *
- *   - a place that is not known here is taken up: read, and made a claim of, which the recipe finds
- *     at the name of its node;
- *   - a claim that waits and has no node any more ends: it was given back elsewhere; so does one
- *     that is marked as given back, and with it the node that it has;
- *   - the node of a claim that is marked as given back is deleted: its delete was lost.
+ *   - a place that is not known here is taken up: it is read, and a claim is made of it, whose
+ *     place the recipe finds by the name of the node;
+ *   - a claim that waits and has no node any more ends, because it was released elsewhere. A claim
+ *     that is marked as released ends, too, and its node, if it has one, is deleted;
+ *   - a node that belongs to no claim here and is marked as released is deleted, because its delete
+ *     was lost.
  *
- * Invariants: a session has one place a path and owner (clave__claim_is_same_owner); a claim is
- * freed only when no callback of its recipe, and no contender of its place, can come back to it. */
+ * Invariants: a session has one place for each path and owner (clave__claim_is_same_owner); a claim
+ * is freed only when no callback of its recipe, and no contender of its place, can come back to
+ * it. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,25 +32,25 @@
 #include "recipe/queue/identity.h"
 #include "web/session/claim.h"
 
-/* The UUID of a node's name begins behind "_c_". */
+/* The UUID in the name of a node comes after "_c_". */
 enum { CLAIM_DATA = 8192, NODE_ID = 3, NODE_NAME = NODE_ID + CLAVE_UUID_TEXT };
 
-/* A node of a claim on some path. */
+/* What the name of a node says, if it belongs to a claim on some path. */
 struct claim_node {
     char uuid[CLAVE_UUID_TEXT + 1];
-    enum queue_kind kind; /* LEASE: of a semaphore, one of those that queue for leases too */
-    bool queues;          /* such a one */
+    enum queue_kind kind; /* QUEUE_LEASE: of a semaphore, also if it queues for leases */
+    bool queues;          /* it queues for leases */
     int number;
 };
 
 /* ==== whose node is it? ======================================================================= */
 
-enum { ID_VERSION = 14, ID_OWNER = 24 }; /* where these stand */
+enum { ID_VERSION = 14, ID_OWNER = 24 }; /* where they are in a UUID */
 
-/* How the ids end that gates make. Their version is 8, by which a node is seen to be clave's. */
+/* The end of the ids that gates make. Their version is 8, which shows that a node is clave's. */
 static const char no_owner[] = "000000000000";
 
-/* "" is the owner of all that name none. */
+/* The owner that an id names; "" is the owner of all ids that name none. */
 static const char *claim_owner(const char *id)
 {
     bool names = id && id[ID_VERSION] == '8' && strcmp(id + ID_OWNER, no_owner) != 0;
@@ -65,7 +69,7 @@ static void claim_draw_id(struct rand_state *r, char out[CLAVE_UUID_TEXT + 1])
     memcpy(out + ID_OWNER, no_owner, sizeof no_owner);
 }
 
-/* Each permit has a name of its own, made of the claim's id. */
+/* Each permit has a name of its own, derived from the claim's id. */
 static bool claim_has_name(const struct claim *c, const char *uuid)
 {
     size_t n = c->permits ? c->permits : 1;
@@ -193,7 +197,8 @@ bool clave__claim_is_being_left(const struct http_session *s, const char *path, 
 {
     for (struct claim *c = NULL; (c = clave__claim_after(s, c));) {
         bool is_same = id && strcmp(c->place.uuid, id) == 0;
-        bool leaves = c->state == CLAIM_SOUGHT && c->why != CLAVE_ENODEEXISTS; /* has made none */
+        bool leaves = c->state == CLAIM_SOUGHT &&
+                      c->why != CLAVE_ENODEEXISTS; /* such a claim has made no node */
         if (leaves && strcmp(c->path, path) == 0 &&
             (is_same ||
              ((!c->placed || c->strays) && clave__claim_is_same_owner(c->place.uuid, id))))
@@ -228,7 +233,8 @@ bool clave__claim_is_id(const char *key)
     return key[CLAVE_UUID_TEXT] == '\0';
 }
 
-/* A key that is a UUID is the id; of another one a UUID is made, the same on every gate. */
+/* A key that is a UUID is the id itself; from any other key a UUID is derived, the same on every
+ * gate. */
 void clave__claim_id_of_key(const struct http_session *s, const char *key,
                             char out[CLAVE_UUID_TEXT + 1])
 {
@@ -247,7 +253,8 @@ void clave__claim_id_of_key(const struct http_session *s, const char *key,
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-/* What another gate cannot know otherwise, when it takes the claim up (session_claims.c). */
+/* Adds to the data of a node the terms that another gate cannot learn otherwise when it takes the
+ * claim up. */
 static size_t claim_put_terms(const struct claim *c, char data[CLAIM_DATA], size_t n)
 {
     const struct {
@@ -296,8 +303,9 @@ static void claim_on_terms_noted(clave_async_client *client, const clave_result 
         (void)claim_note_terms(c);
 }
 
-/* Before the place of an election is made: a gate that takes that up finds its terms. The session
- * may be connected before the gate's own client has made the directory. */
+/* Notes the terms of a claim on an election before its place is made, so that a gate that takes the
+ * place up finds them. The session may be connected before the gate's own client has made the
+ * directory. */
 static clave_err claim_note_terms(struct claim *c)
 {
     clave_create_options o = CLAVE_CREATE_OPTIONS_INIT;
@@ -315,7 +323,8 @@ static clave_err claim_note_terms(struct claim *c)
         c, clave_async_create(c->part.s->client, path, data, n, &o, claim_on_terms_noted, c));
 }
 
-/* What its node says: for `clave locks`, the page and deadlocks. */
+/* Writes c->data, what the claim's node says: for `clave locks`, the page and the search for
+ * deadlocks. */
 static clave_err claim_describe(struct claim *c, const struct claim_terms *t)
 {
     const struct clave_mem *mem = &c->part.s->all->web->mem;
@@ -348,7 +357,8 @@ static clave_err claim_describe(struct claim *c, const struct claim_terms *t)
     return c->data ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
-/* Room for one more: the oldest that have ended, and that nobody waits for, are forgotten. */
+/* Makes room for one more claim by forgetting the oldest claims that are over and for which nobody
+ * waits. Returns false if the session has too many. */
 static bool claim_make_room(struct http_session *s)
 {
     size_t n = 0, ended = 0;
@@ -356,7 +366,7 @@ static bool claim_make_room(struct http_session *s)
         struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
         before = l->prev;
         if (c->state == CLAIM_OVER && list_empty(&c->polls) && ++ended > SESSION_ENDED_CLAIMS)
-            clave__claim_free(&c->part); /* as if there had been no request */
+            clave__claim_free(&c->part); /* as if it had never been requested */
         else
             n++;
     }
@@ -395,7 +405,7 @@ static struct claim *claim_alloc(struct http_session *s, const struct claim_term
         memcpy(c->place.uuid, t->id, sizeof c->place.uuid);
     else
         claim_draw_id(&w->rand, c->place.uuid);
-    /* Another gate may have it, of which this one knows nothing yet. */
+    /* Another gate may have made this claim, and this gate may not know that yet. */
     bool has_more = s->resumed || clave__http_session_is_shared(s);
     bool listed = has_more && !clave__http_session_must_look(s) && !s->blind;
     /* A listed node that is still being read is not a claim yet: only a search finds it. */
@@ -409,7 +419,7 @@ static struct claim *claim_alloc(struct http_session *s, const struct claim_term
     if (t->found.node) {
         c->at = clave__mem_strdup(&w->mem, clave__path_name(t->found.node));
         c->place.at = queues ? c->at : NULL;
-        c->waited = true; /* what it is now is asked */
+        c->waited = true; /* whether it is held now is being asked */
         c->noted = claim_has_terms(c);
     }
     c->place.excludes = claim_excludes;
@@ -434,7 +444,7 @@ clave_err clave__claim_new(struct http_session *s, const struct claim_terms *t, 
     clave_err err = c->path && (!t->found.node || c->at) ? claim_describe(c, t) : CLAVE_ENOMEM;
     clave_async_client_tick(s->client, s->all->web->now);
     if (err == CLAVE_OK && s->state != HTTP_SESSION_LIVE)
-        err = CLAVE_ECLOSED; /* its time was up just now */
+        err = CLAVE_ECLOSED; /* its time ran out just now */
     if (err == CLAVE_OK && !t->found.node)
         err = claim_note_terms(c);
     if (err == CLAVE_OK)
@@ -452,16 +462,17 @@ clave_err clave__claim_new(struct http_session *s, const struct claim_terms *t, 
 
 /* ---- taking up ------------------------------------------------------------------------------- */
 
-/* A node of the session that no claim here has, while what it says is read. */
+/* A node of the session that belongs to no claim here, while its data are read. */
 struct claim_found {
     struct http_session *s;
     char uuid[CLAVE_UUID_TEXT + 1]; /* the claim's id */
-    char *data; /* of an election: what the node said, while its terms are read */
+    char *data; /* of an election: the data of the node, while its terms are read */
     size_t len;
     char node[];
 };
 
-/* What of its terms only its node tells, since another gate has them from the request. */
+/* A number among the terms, which this gate can only learn from the node, since another gate got
+ * the request. */
 static int64_t claim_found_number(const clave_result *res, const char *key)
 {
     char text[24];
@@ -497,8 +508,8 @@ static size_t claim_found_path(const struct claim_found *f, uint32_t limit, enum
     return n > 0 ? n : 1;
 }
 
-/* What is claimed on *path, which is to be freed; that is NULL if the node is not of a claim. `res`
- * says its terms. ENOMEM. */
+/* Works out what is claimed, and on which path; `res` has the terms. The caller frees *path, which
+ * is NULL if the node does not belong to a claim. ENOMEM. */
 static clave_err claim_found_terms(const struct claim_found *f, const clave_result *place,
                                    const clave_result *res, struct claim_terms *t, char **path)
 {
@@ -528,13 +539,15 @@ static clave_err claim_found_terms(const struct claim_found *f, const clave_resu
 
 static void claim_on_found_gone(clave_async_client *client, const clave_result *res, void *arg);
 
-/* It was given back, but the delete of its node was lost: nobody else makes that any more. */
+/* Deletes the node of a claim that was released: its first delete was lost, and nobody else repeats
+ * it. Returns false if the delete cannot be sent. */
 static bool claim_found_delete(struct claim_found *f)
 {
     return clave_async_delete(f->s->client, f->node, -1, claim_on_found_gone, f) == CLAVE_OK;
 }
 
-/* `res` is the place, or what says its terms. true: its delete is under way. */
+/* Takes up the claim of a node that was found. `res` is the place, or the note with its terms.
+ * Returns true if the claim was marked as released, and the delete of the node is under way. */
 static bool claim_found_take(struct claim_found *f, const clave_result *place,
                              const clave_result *res)
 {
@@ -542,7 +555,7 @@ static bool claim_found_take(struct claim_found *f, const clave_result *place,
     struct claim_terms t;
     struct claim *c;
     char id[CLAVE_UUID_TEXT + 1];
-    /* One of several leases says which claim they are of. */
+    /* If a claim has several leases, each of them says to which claim it belongs. */
     if (clave__identity_get_field(res->data, res->len, "claim", id, sizeof id) &&
         clave__claim_is_id(id))
         memcpy(f->uuid, id, sizeof f->uuid);
@@ -551,10 +564,11 @@ static bool claim_found_take(struct claim_found *f, const clave_result *place,
     char *path;
     clave_err err = claim_found_terms(f, place, res, &t, &path);
     const struct claim *known = path ? clave__claim_on_path(s, path, f->uuid) : NULL;
-    bool taken = known && strcmp(known->place.uuid, f->uuid) == 0; /* by another of its nodes */
+    bool taken = known && strcmp(known->place.uuid, f->uuid) == 0; /* it was taken up by another of
+                                                                    * its nodes */
     if (path && !taken && t.kind && !t.kind->misfit(&t))
         err = clave__claim_new(s, &t, &c);
-    if (err != CLAVE_OK) /* as while an older claim on that path is being given back */
+    if (err != CLAVE_OK) /* for example while an older claim on that path is being released */
         s->looked_on = 0;
     clave__mem_free(&s->all->web->mem, path);
     return false;
@@ -593,8 +607,8 @@ static void claim_on_found_terms(clave_async_client *client, const clave_result 
         claim_found_end(f);
 }
 
-/* The place of an election. Returns false if its terms cannot be asked for: then the listing is
- * repeated. */
+/* The node is a place in an election: reads the note with its terms. Returns false if that request
+ * cannot be made; then the listing is repeated. */
 static bool claim_found_read_terms(struct claim_found *f, const clave_result *res)
 {
     char path[TERMS_PATH];
@@ -643,7 +657,8 @@ static void claim_find_terms(struct http_session *s, const char *node, const cha
 
 /* ---- the listing ----------------------------------------------------------------------------- */
 
-/* The claim here that this node is of; one that has ended may still delete it. NULL: none. */
+/* The claim here to which this node belongs; that may be one that has ended and is still deleting
+ * the node. NULL: none. */
 static struct claim *claim_of_node(const struct http_session *s, const char *path)
 {
     for (struct list *l = s->parts.prev; l != &s->parts; l = l->prev) {
@@ -666,7 +681,8 @@ static void claim_look_at(struct http_session *s, const char *path)
         c->left_there |= clave__claim_is_over(c);
         c->leased |= clave__claim_waits(c) && kind == QUEUE_LEASE;
         if (clave__http_session_has_mark(s, c->place.uuid))
-            clave__claim_release(c); /* by another gate, which did not know of this node */
+            clave__claim_release(c); /* it was released by another gate, which did not know of this
+                                      * node */
         return;
     }
     if (strncmp(name, "_c_", NODE_ID) != 0 || strlen(name) <= NODE_ID + CLAVE_UUID_TEXT ||
@@ -676,7 +692,8 @@ static void claim_look_at(struct http_session *s, const char *path)
     claim_find_terms(s, path, uuid);
 }
 
-/* Its node is known, and is not there: only what is held is checked by the proof itself. */
+/* The node of the claim should have been listed, and was not. The proof itself checks only what is
+ * held. */
 static bool claim_is_missing(const struct claim *c)
 {
     bool looked_for = c->state > CLAIM_WANTED && c->state < CLAIM_HELD;
@@ -693,7 +710,7 @@ static void claims_end_missing(struct http_session *s)
         struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
         bool marked = clave__http_session_has_mark(s, c->place.uuid);
         if (clave__claim_is_over(c) && c->why == CLAVE_ENONODE && marked)
-            c->why = CLAVE_OK; /* the proof did not know why its node was gone */
+            c->why = CLAVE_OK; /* the proof did not know why the node was gone */
         if (claim_is_missing(c))
             clave__claim_end(c, marked ? CLAVE_OK : CLAVE_ENONODE);
     }
@@ -701,7 +718,7 @@ static void claims_end_missing(struct http_session *s)
 
 /* ---- notes ---- */
 
-/* One of the nodes that are listed is a place of this claim, which no claim here may have. */
+/* One of the listed nodes is a place of this claim, even if the claim is not known here. */
 static bool claim_is_listed(struct http_session *s, const clave_result *res, const char *id)
 {
     for (size_t i = 0; i < res->nnames; i++) {
@@ -713,7 +730,7 @@ static bool claim_is_listed(struct http_session *s, const clave_result *res, con
     return false;
 }
 
-/* false: it is no note. */
+/* Returns false if the node is not a note. A note of a claim that exists no longer is deleted. */
 static bool claims_look_at_note(struct http_session *s, const clave_result *res, const char *path)
 {
     size_t nterms = sizeof CLAIM_TERMS_NOTE - 1, nhold = sizeof CLAIM_HOLD_NOTE - 1;
@@ -732,12 +749,14 @@ static bool claims_look_at_note(struct http_session *s, const clave_result *res,
     return true;
 }
 
-/* On a new connection: what gates know of a claim beside its place. */
+/* On a new connection: writes the notes of terms that are missing, and learns when limited holds
+ * end. */
 static void claims_learn(struct http_session *s, bool listed)
 {
     for (struct claim *c = NULL; (c = clave__claim_after(s, c));) {
         if (listed && !c->noted && c->state <= CLAIM_HELD)
-            (void)claim_note_terms(c); /* without memory, the next listing shows it */
+            (void)claim_note_terms(c); /* if there is no memory, the next listing shows that it is
+                                        * missing */
         clave__claim_on_connection(c);
     }
 }
