@@ -13,7 +13,7 @@ enum auth_phase { AUTH_UNSENT, AUTH_SENT, AUTH_ACCEPTED };
 struct auth {
     struct list link;
     enum auth_phase phase;
-    bool needed;         /* it is one of the options' */
+    bool needed;         /* it comes from the options */
     clave_result_cb *cb; /* NULL once it was called */
     void *arg;
     const char *scheme; /* NUL-terminated, after the bytes */

@@ -24,7 +24,7 @@ struct client_base {
 };
 
 /* Called at the end of each entry into the client, when everything has been delivered. A hand-over
- * (recipe/contender/hand_over.c) waits with it. */
+ * (recipe/contender/hand_over.c) uses it to wait until no request is under way. */
 struct settle_hook {
     void (*run)(struct settle_hook *h);
 };

@@ -4,12 +4,12 @@
  * order). The driver's calls (driver_calls.c) report what the transport does; the pause before the
  * next round through the hosts follows the retry policy (backoff.c).
  *
- * Connection and session are decided about here and nowhere else. When the connection is lost, or
- * the session with it, this file tells the requests (pipeline.c) and the heartbeats. What these
- * find out by themselves, for instance that the server refuses them or that the session has
- * expired, they report with clave__link_report, and clave__connection_settle acts upon it before
- * the next callback runs (deliveries.c). So no code below ever finds the connection gone in the
- * middle of what it is doing.
+ * Everything about the connection and the session is decided here and nowhere else. When the
+ * connection is lost, or the session with it, this file tells the requests (pipeline.c) and the
+ * heartbeats. What these find out by themselves, for instance that the server refuses them or that
+ * the session has expired, they report with clave__link_report, and clave__connection_settle acts
+ * upon it before the next callback runs (deliveries.c). So no code below ever finds the connection
+ * gone in the middle of what it is doing.
  *
  * What must stay true: clave__link_enter is the only function that changes the phase of the link
  * (drawn in client_internal.h), and it drops all bytes of the old connection. A link that was given
@@ -317,8 +317,8 @@ static void session_take_deadline(clave_async_client *c, bool read_only, bool ma
         clave__hold_deadline_attached(d, sent);
 }
 
-/* Only the report waits for this: requests are sent behind the identities on the same
- * connection. */
+/* Reports that the session is up, once its identities are accepted. Only the report waits for them:
+ * requests are sent behind the identities on the same connection. */
 void clave__session_admitted(clave_async_client *c)
 {
     struct session *s = &c->session;

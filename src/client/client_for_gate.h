@@ -18,14 +18,15 @@ void clave__client_withdraw(clave_async_client *c, int64_t now, const void *arg)
  * server sent before that answer, events too, has arrived. INT64_MIN: no request was ever
  * answered. */
 int64_t clave__client_contact(const clave_async_client *c);
-/* Lists the ephemeral nodes of the session as res->names, each to be passed to _own_path. They are
- * as of the server's state when it answers, which includes the requests before this one on the
+/* Lists the ephemeral nodes of the session as res->names, each to be passed to _own_path. The list
+ * shows the server's state when it answers, which includes the requests before this one on the
  * connection. `cb` runs once, later. EUNIMPLEMENTED: the server is older than 3.6. ECONNLOSS: at
  * once when the connection is lost. Other errors as clave_async_children. */
 clave_err clave__client_list_own(clave_async_client *c, clave_result_cb *cb, void *arg);
-/* The path for such a name; NULL: it is not below the chroot. */
+/* The path for a name in that list; NULL: the node is not below the chroot. */
 const char *clave__client_own_path(const clave_async_client *c, const char *name);
-/* Replaces the log of the options, which cannot take the subject of a line. */
+/* Replaces the log given in the options, whose callback cannot take what a line is about (struct
+ * log_about). */
 void clave__client_set_log(clave_async_client *c, const struct log *log);
 
 #endif

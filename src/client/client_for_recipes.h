@@ -1,6 +1,6 @@
 /* client_for_recipes.h - what recipes may use of a clave_async_client beyond the public calls:
- * deferred tasks, and the holds that keep heartbeats confirmed; what they read, listeners and
- * timers are in client_base.h. */
+ * deferred tasks, and the holds that keep heartbeats confirmed. What recipes only read, and
+ * listeners and timers, are in client_base.h. */
 #ifndef CLAVE_CLIENT_CLIENT_FOR_RECIPES_H
 #define CLAVE_CLIENT_CLIENT_FOR_RECIPES_H
 
@@ -140,8 +140,8 @@ struct confirm_waiter {
 };
 void clave__client_await_confirm(clave_async_client *c, struct confirm_waiter *w);
 
-/* The dial that is about to end with _disconnected was refused for good, which means that a retry
- * would be refused too, by one of the host's `addresses` addresses. */
+/* The dial that is about to end with _disconnected was refused for good by one of the host's
+ * `addresses` addresses: a retry would be refused too. */
 void clave__client_refused(clave_async_client *c, unsigned addresses);
 /* True if no server can be reached until somebody removes the cause: see
  * clave__hosts_all_refuse. */

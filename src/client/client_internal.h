@@ -255,10 +255,10 @@ struct heartbeat {
     bool ping_out;
     int64_t ping_sent;
     bool confirming; /* a confirmed heartbeat is under way */
-    int64_t asked;   /* since when */
+    int64_t asked;   /* when the confirmed heartbeat was sent */
     bool wanted;     /* another one has been asked for */
     int64_t answered;
-    int64_t took;              /* the last one that was confirmed on this connection; 0: none was */
+    int64_t took; /* of the last heartbeat confirmed on this connection, in ms; 0: there was none */
     int64_t confirmed, before; /* when the last one was answered, and the one before it */
     struct hold *checked[HEARTBEAT_HOLDS]; /* the holds that it checks; NULL: gone since */
 };
@@ -284,7 +284,7 @@ struct auths {
 void clave__auth_fini(clave_async_client *c);
 /* Adds copies of the identities in the options. ETOOBIG, ENOMEM. */
 clave_err clave__auth_need(clave_async_client *c, const clave_auth *auths, size_t n);
-/* True if the server of this connection has accepted all of these. */
+/* True if the server of this connection has accepted all identities of the options. */
 bool clave__auth_is_settled(clave_async_client *c);
 void clave__auth_detached(clave_async_client *c);
 /* Appends the identities that have not been sent on this connection to the link's output. */
@@ -317,9 +317,10 @@ void clave__cleanups_end(clave_async_client *c);
  * as the log says. ENOMEM. */
 clave_err clave__client_resume(clave_async_client *c, const char *text);
 void clave__handed_attached(clave_async_client *c);
-/* It resumes a session of whose holds it has none yet. */
+/* True if the client resumes a session but has claimed none of its holds yet. */
 bool clave__handed_is_unclaimed(const clave_async_client *c);
-/* The session has ended, and with it what was handed over; `ending`: and so has the client. */
+/* The session has ended, and with it whatever was handed over. `ending`: the client has ended
+ * too. */
 void clave__handed_over(clave_async_client *c, bool ending);
 
 /* ---- the client ------------------------------------------------------------------------------ */
@@ -327,7 +328,7 @@ void clave__handed_over(clave_async_client *c, bool ending);
 struct clave_async_client {
     struct client_base base; /* must be first: see client_base.h */
     unsigned refs; /* one for the user, and one for each object of the API made on the client */
-    bool freed;    /* by the user: only such objects still need it */
+    bool freed;    /* the user has freed it: only objects made on it still need it */
     struct rand_state rand;
     clave_state_cb *state_cb;
     void *state_arg;

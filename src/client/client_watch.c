@@ -6,7 +6,7 @@
  * with the connection, so on the next one they are owed and are registered again before any
  * request: one-shot watches with setWatches, which every server knows, then persistent ones with
  * setWatches2, which servers before 3.6 refuse. The end of a session takes all watches with it;
- * their users are told by a LOST event.
+ * their users get a LOST event.
  *
  * What must stay true: client_watch_enter is the only function that changes the phase; a watch that
  * is not idle is in the map, and an armed one is in exactly one list. */

@@ -43,7 +43,7 @@ struct watches {
     struct list armed;              /* known to the server of this connection */
     struct list owed;               /* still to be sent to it with setWatches */
     struct list owed_persistent;    /* and then with setWatches2, which not every server knows */
-    struct list firing;             /* those that the present event is for */
+    struct list firing;             /* the watches that the present event is for */
     int64_t owed_since;             /* a zxid: the server reports what happened after it */
     unsigned unanswered;            /* how many setWatches of this connection have no answer yet */
     unsigned unanswered_persistent; /* how many of these, the last ones, are setWatches2 */
@@ -63,7 +63,7 @@ void clave__client_watch_asked(clave_async_watch *w, struct request *r);
 bool clave__client_watch_answered(struct request *r, clave_err err);
 /* Makes the watch idle. Returns true in the same case. */
 bool clave__client_watch_disarm(clave_async_watch *w);
-/* Handles an event from the server. ENOMEM: nobody was told. */
+/* Handles an event from the server. ENOMEM: no callback has run. */
 clave_err clave__client_watch_event(clave_async_client *c, const struct wire_event *ev);
 
 /* There is a new connection: every armed watch is owed again. */
@@ -71,11 +71,12 @@ void clave__client_watches_attached(clave_async_client *c);
 /* Appends a setWatches or setWatches2 to the link's output. Also returns CLAVE_OK if nothing is
  * owed. */
 clave_err clave__client_watches_fill(clave_async_client *c);
-/* One of them was answered; *persistent tells whether it was a setWatches2. Returns false if none
- * was outstanding. */
+/* A setWatches or setWatches2 was answered; *persistent tells whether it was a setWatches2. Returns
+ * false if none was outstanding. */
 bool clave__client_watches_answered(clave_async_client *c, bool *persistent);
-/* The session has ended: every watch becomes idle and will get its CLAVE_EVENT_LOST. The server has
- * no persistent watches: the same happens to those only. */
+/* The session has ended: every watch becomes idle and will get its CLAVE_EVENT_LOST.
+ * `persistent_only`: the server does not support persistent watches, so the same happens to those
+ * only. */
 void clave__client_watches_lose(clave_async_client *c, bool persistent_only);
 /* Runs the callback of one watch that waits for CLAVE_EVENT_LOST. Returns false if there is
  * none. */

@@ -197,11 +197,12 @@ static int64_t heartbeat_next_in_time(const clave_async_client *c)
     return at > least ? at : least;
 }
 
-/* The same in an ensemble that answers slowly. In the time T - T/8 for which a heartbeat counts,
- * the next one has to be answered, sent an interval I after this one's answer, and the one after
- * that. If answers take L, that leaves T - T/8 - 3 L - 2 I until the deadline. A command under the
- * hold is ended when T/4 is left, so an L of T/24 would be too much. Twice as many are sent, each
- * when it proves the last but one, which leaves T - T/8 - L - 1.5 (L + I). */
+/* The same in an ensemble that answers slowly. A heartbeat counts for T - T/8, where T is the
+ * session timeout. Within that time two more heartbeats must be sent, each an interval I after the
+ * previous answer, and answered. If an answer takes L, that leaves T - T/8 - 3 L - 2 I until the
+ * deadline. A command under the hold is ended when T/4 is left, so an L of T/24 would already be
+ * too much. Therefore twice as many heartbeats are sent, each at the time at which it proves the
+ * last but one, which leaves T - T/8 - L - 1.5 (L + I). */
 static int64_t heartbeat_next_when_slow(const clave_async_client *c)
 {
     const struct heartbeat *b = &c->heartbeat;

@@ -66,7 +66,7 @@ int64_t clave__hold_deadline_vouch(const struct hold_deadline *d, int64_t now);
 /* The answer to such a request has arrived. */
 void clave__hold_deadline_confirmed(struct hold_deadline *d, int64_t vouched);
 
-/* Until then, nobody else can own what the session holds; INT64_MIN: unknown. */
+/* The time until which nobody else can own what the session holds; INT64_MIN: unknown. */
 int64_t clave__hold_deadline_get(const struct hold_deadline *d);
 
 /* How far ahead that deadline is at best, which is right after a proof has arrived. */
