@@ -6,13 +6,13 @@
  *      │ overtaken│ └──── PARENTS, of the counter or of the marker
  *      │          └─────▶ VERDICT (the marker shows that it was done before)
  *
- * A write is multi{marker, counter}. The marker's part names the marker's version (or creates it),
- * which no two writes that were done have in common. So of all transactions that are sent for one
- * change at most one is done, however late it arrives and whatever others do to the counter
- * meanwhile; and if one was done, the next fails at the marker, whose data are the values of the
- * change. What must stay true: a change in doubt is repeated only with the same version of the same
- * marker, in the same session; nothing waits in the client for a connection, where a counter that
- * is freed could not call it off. */
+ * A write is multi{marker, counter}. Its operation on the marker names the marker's version (or
+ * creates the marker), and no two writes that were done have named the same version. So of all the
+ * transactions sent for one change at most one is done, however late it arrives and whatever others
+ * do to the counter meanwhile; and if one was done, the next one fails at the marker, whose data
+ * are the values of the change. What must stay true: a change in doubt is repeated only with the
+ * same version of the same marker, in the same session; no request of a counter waits in the client
+ * for a connection, because freeing the counter could not call it off there. */
 #include "clave/async/counter.h"
 
 #include <assert.h>
@@ -52,10 +52,10 @@ struct clave_async_counter {
     struct listener listener;
     unsigned refs; /* the user, a request under way, and running calls */
 
-    int64_t session; /* that the marker belongs to; 0: there is no marker yet */
+    int64_t session; /* the session that the marker belongs to; 0: there is no marker yet */
     bool has_marker; /* it was created */
     int32_t marker_version;
-    clave_err doubt; /* of a write that may have been done; CLAVE_OK: there is none */
+    clave_err doubt; /* the error of a write that may have been done; CLAVE_OK: there is none */
     bool exists;     /* the counter's node, as it was read: */
     int32_t version;
     int64_t before, after;
@@ -83,7 +83,7 @@ static struct counter_op *counter_first(clave_async_counter *n)
     return LIST_ENTRY(n->ops.next, struct counter_op, link);
 }
 
-/* Tells the first operation its end; the next one begins. */
+/* Answers the first operation, and begins the next one. */
 static void counter_finish(clave_async_counter *n, clave_err err)
 {
     struct counter_op *op = counter_first(n);
@@ -130,7 +130,8 @@ static clave_err counter_compute(clave_async_counter *n)
 
 /* ---- the marker ------------------------------------------------------------------------------ */
 
-/* Before a write that is not in doubt: a marker of the current session, of a name of its own. */
+/* Before a write that is not in doubt: chooses a marker for the current session, with a name of its
+ * own. */
 static void counter_prepare_marker(clave_async_counter *n)
 {
     int64_t id = clave_async_client_session_id(n->client);
@@ -143,7 +144,7 @@ static void counter_prepare_marker(clave_async_counter *n)
     memcpy(n->marker + strlen(n->markers) + 1, prefix + 3, CLAVE_UUID_TEXT);
 }
 
-/* It was deleted, or written to, by somebody else. */
+/* The marker was deleted or written to by somebody else: the next write creates another one. */
 static void counter_forget_marker(clave_async_counter *n)
 {
     n->session = 0;
@@ -152,7 +153,7 @@ static void counter_forget_marker(clave_async_counter *n)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* An error that says nothing of the change. A doubt outlives everything but its session. */
+/* An error that does not tell whether the change was done. A doubt lasts until its session ends. */
 static void counter_trouble(clave_async_counter *n, clave_err err)
 {
     bool lost = err == CLAVE_ENOTSENT || err == CLAVE_EEXPIRED || err == CLAVE_ECLOSED ||
@@ -196,7 +197,7 @@ static void counter_read(clave_async_counter *n, const clave_result *res)
         err = counter_compute(n);
     n->step = STEP_WRITE;
     if (n->doubt != CLAVE_OK && err != CLAVE_OK)
-        counter_finish(n, n->doubt); /* nothing can be written that would tell */
+        counter_finish(n, n->doubt); /* no write can be made that would show if it was done */
     else if (err != CLAVE_OK || counter_first(n)->act == COUNTER_GET)
         counter_finish(n, err);
 }
@@ -210,14 +211,15 @@ static void counter_refused_by_marker(clave_async_counter *n, clave_err err)
     else if (n->doubt != CLAVE_OK && done)
         n->step = STEP_VERDICT;
     else if (n->doubt != CLAVE_OK)
-        counter_finish(n, n->doubt); /* it is gone, and nothing else would tell */
+        counter_finish(n, n->doubt); /* the marker is gone, and nothing else would tell */
     else if (done || err == CLAVE_ENONODE)
         counter_forget_marker(n);
     else
         counter_trouble(n, err);
 }
 
-/* At the counter: others were faster, or there is none, or not even a parent. */
+/* The transaction was refused at the counter: others were faster, or the counter does not exist, or
+ * not even its parent. */
 static void counter_refused_by_counter(clave_async_counter *n, clave_err err)
 {
     if (!n->exists && err == CLAVE_ENONODE)
@@ -292,7 +294,8 @@ static void counter_on_answer(clave_async_client *c, const clave_result *res, vo
 static clave_err counter_ask_value(clave_async_counter *n)
 {
     const struct counter_op *op = counter_first(n);
-    if (op->act == COUNTER_GET || op->act == COUNTER_COMPARE) { /* nothing else would be certain */
+    /* without a sync, the server might answer with an old value */
+    if (op->act == COUNTER_GET || op->act == COUNTER_COMPARE) {
         clave_err err = clave_async_sync(n->client, n->path, NULL, NULL);
         if (err != CLAVE_OK)
             return err;
@@ -371,7 +374,7 @@ static void counter_go(clave_async_counter *n)
         if (n->asking)
             n->refs++;
         else
-            counter_trouble(n, err); /* it ends, or the timer is set */
+            counter_trouble(n, err); /* ends the operation, or sets the timer */
     }
     counter_drop(n);
 }

@@ -62,8 +62,8 @@ bool clave_service_type_parse(const char *name, clave_service_type *out)
 
 /* ==== reading JSON ============================================================================ */
 
-/* The text at `at`; `fault` is the first reason why it is not what it should be, after which
- * nothing is read any more. */
+/* A text that is being read, from `at` on. `fault` is the first reason why it is not what it should
+ * be; after a fault, nothing more is read. */
 struct json_reader {
     const char *at, *end;
     const char *fault;
@@ -173,8 +173,8 @@ static size_t reader_character(struct json_reader *r, char out[4])
     return out[0] == '\\' ? reader_escape(r, out) : n;
 }
 
-/* A text; writes it and a NUL to `to`, which has as much room as the JSON (NULL: nowhere), and
- * returns the end of that. */
+/* Reads a text, and writes it with a NUL to `to`, which has as much room as the JSON (NULL: it is
+ * not written). Returns the end of what was written. */
 static char *reader_text(struct json_reader *r, char *to)
 {
     char character[4];
@@ -209,7 +209,7 @@ static bool reader_is_at(const struct json_reader *r, const char *any)
     return r->at < r->end && *r->at && strchr(any, *r->at);
 }
 
-/* A number; *whole tells whether it is an integer. */
+/* Reads a number; *whole tells whether it is an integer. */
 static bool reader_number(struct json_reader *r, bool *whole)
 {
     *whole = true;
@@ -266,7 +266,8 @@ static bool reader_skip(struct json_reader *r, unsigned depth)
     return reader_take(r, last) || reader_fail(r, not_json);
 }
 
-/* Passes over the value; null is NULL, any other its text on one line and a NUL at *to. */
+/* Passes over the value. Returns NULL for null; for any other value its text on one line, which is
+ * written to *to with a NUL. */
 static const char *reader_raw(struct json_reader *r, char **to)
 {
     if (reader_word(r, "null"))
@@ -295,7 +296,7 @@ static const char *reader_text_or_null(struct json_reader *r, char **to, const c
     return r->fault ? NULL : begin;
 }
 
-/* An integer from `min` to `max`; null is 0. */
+/* Reads an integer from `min` to `max`; null counts as 0. */
 static int64_t reader_int(struct json_reader *r, int64_t min, int64_t max, const char *fault)
 {
     bool whole = true, negative;
@@ -320,21 +321,21 @@ static int64_t reader_int(struct json_reader *r, int64_t min, int64_t max, const
 
 /* ==== an instance ============================================================================= */
 
-/* What clave_instance_parse returns: the texts are behind it. */
+/* What clave_instance_parse returns; its texts are behind the struct. */
 struct parsed_instance {
     clave_instance i;
     struct clave_mem mem;
     char text[];
 };
 
-/* While the members of an object are read. */
+/* The state while the members of an object are read. */
 struct instance_reader {
     struct json_reader r;
     clave_instance *i;
     char *to; /* where the next text goes */
     bool is_serverset;
     const char *status; /* the key of a member that only server sets have; NULL: there is none */
-    bool is_stopped;    /* by that */
+    bool is_stopped;    /* according to that member */
     const char *unknown;
 };
 
@@ -425,7 +426,7 @@ static void instance_read_member(struct instance_reader *d, const char *key)
     }
 }
 
-/* What is missing in an object that was read; NULL: nothing. */
+/* Returns what is missing in an object that was read; NULL: nothing. */
 static const char *instance_lacks(const struct instance_reader *d)
 {
     if (d->is_serverset)
@@ -458,8 +459,8 @@ clave_err clave__instance_parse(clave_instance **out, const void *data, size_t l
     struct clave_mem mem = clave__mem_or_default(given);
     struct instance_reader d = {.r = {.at = data, .end = (const char *)data + len}};
     *out = NULL;
-    /* Texts take no more room than their JSON: the NUL has that of a quote, or of the colon before
-     * a raw value. */
+    /* Texts take no more room than their JSON: the NUL takes the place of a quote, or of the colon
+     * before a raw value. */
     struct parsed_instance *p = clave__mem_zalloc(&mem, sizeof *p + len + 1);
     if (!p)
         return CLAVE_ENOMEM;
@@ -807,12 +808,12 @@ size_t clave_uri_spec_format(const char *text, char *out, size_t cap)
 
 struct entry {
     struct ordered_node node;
-    struct list leaving; /* in that of the instances, or alone */
+    struct list leaving; /* in the instances' list of that name, or alone */
     bool asked;          /* leaving since before the request under way was sent */
     clave_instances_entry shown;
     clave_instance *parsed; /* NULL: it cannot be read */
-    uint32_t errors;        /* that were reported, */
-    int64_t since;          /* from then on */
+    uint32_t errors;        /* how many were reported since `since` */
+    int64_t since;          /* when the first of these errors was reported */
     char *service;
     char path[];
 };
@@ -829,11 +830,11 @@ struct clave_async_instances {
     uint32_t down_errors, down_ms;
     char *picked; /* the path of the last pick; NULL: none yet */
     struct rand_state rand;
-    struct list leaving; /* of struct entry, those that were asked about first */
+    struct list leaving; /* of struct entry; those that the request under way covers come first */
     bool asking;         /* a request is under way; it owns a reference */
-    struct timer pause;  /* before the next one, after `failures` in a row */
+    struct timer pause;  /* before the next request; `failures` have failed in a row */
     int32_t failures;
-    bool late; /* RESYNCED is told when nobody is leaving any more */
+    bool late; /* RESYNCED will be reported when no entry is leaving any more */
     unsigned refs;
     bool freed;
 };
@@ -968,8 +969,8 @@ static void instances_on_down(clave_async_instances *d, struct entry *e)
     entry_free(d, e);
 }
 
-/* The entries that were asked about are gone, but for those of which the cache may still hear;
- * `all`: also of the others. */
+/* The leaving entries that the request covered are gone, except those of which the cache may still
+ * hear. `all`: every leaving entry is gone. */
 static void instances_settle(clave_async_instances *d, bool all)
 {
     struct list settled;
@@ -1085,7 +1086,7 @@ static void instances_on_event(clave_async_cache *cache, const clave_cache_event
         instances_tell(d, &(clave_instances_event){.type = CLAVE_INSTANCES_INITIALIZED});
         break;
     case CLAVE_CACHE_STALE:
-        if (!d->late) /* else it is stale still, as far as was told */
+        if (!d->late) /* otherwise STALE was reported and RESYNCED was not, so the user knows */
             instances_tell(d, &(clave_instances_event){.type = CLAVE_INSTANCES_STALE});
         d->late = false;
         break;
@@ -1193,7 +1194,8 @@ static bool entry_can_be_picked(const clave_async_instances *d, struct entry *e)
     return e->parsed && !e->parsed->disabled && !entry_is_down(d, e);
 }
 
-/* The first one that can be picked after the path (NULL: of all), up to the end. */
+/* The first instance after the path (NULL: the first of all) that can be picked; NULL: none of them
+ * can. */
 static struct entry *instances_next(const clave_async_instances *d, const char *after)
 {
     struct ordered_node *n = after ? clave__ordered_after(&d->entries, after, ORDERED_ANY)
@@ -1253,7 +1255,7 @@ clave_err clave_async_instances_note_error(clave_async_instances *d, const char 
     struct entry *e = entry_of(clave__ordered_find(&d->entries, path));
     if (!e)
         return CLAVE_ENONODE;
-    (void)entry_is_down(d, e); /* old errors are over */
+    (void)entry_is_down(d, e); /* forgets errors that are too old to count */
     if (e->errors == 0)
         e->since = clave__client_now(d->client);
     e->errors += e->errors < UINT32_MAX;

@@ -27,7 +27,7 @@ struct mirror {
     mirror_changed *changed;
     void *arg;
     struct ordered places;      /* that may differ */
-    struct mirror_place *taken; /* of the newest step */
+    struct mirror_place *taken; /* the place of the newest step */
     struct buf file;            /* its name */
     bool loaded;
     clave_err err;
@@ -185,7 +185,8 @@ static clave_err mirror_name(struct mirror *m, const char *path, bool *fits)
     return err == CLAVE_OK ? clave__buf_append(&m->file, "", 1) : err;
 }
 
-/* Whether the parent of a place is there: else it goes with that, or is left out with it. */
+/* True if the parent of a place exists. Otherwise the place is removed, or left out, together with
+ * its parent. */
 static bool mirror_has_parent(const struct mirror *m, char *path)
 {
     clave_cache_node parent;
@@ -205,8 +206,9 @@ static bool mirror_has_seen_one(const clave_cache_node *child, void *arg)
 }
 
 /* A node's num_children may count children that the cache has not seen yet, and will never see if
- * they go before it lists them. Those that it has seen come and go with an event, at which the
- * place is looked at again. Without memory nobody can tell: then nothing is removed. */
+ * they go before it lists them. So this asks the cache for the children that it has seen: those
+ * come and go with an event, at which the place is looked at again. ENOMEM: it is unknown whether
+ * there are children, so nothing may be removed. */
 static clave_err mirror_has_children(const struct mirror *m, const char *path, bool *has)
 {
     *has = false;

@@ -32,7 +32,8 @@ struct mirror_step {
     const void *data; /* of a file, or of "%data" in a directory */
     size_t len;
     bool has_data;     /* of a directory: there is to be such a file */
-    const char *fault; /* it is left out: why, as text that follows the path; NULL: it is not */
+    const char *fault; /* why the node is left out, as text that follows the path; NULL: it is not
+                          left out */
 };
 
 /* There may be steps; or the mirror is current now, or no longer. */
@@ -44,15 +45,16 @@ clave_err clave__mirror_new(struct mirror **out, clave_async_client *c, const ch
 void clave__mirror_free(struct mirror *m); /* NULL is ignored */
 /* CLAVE_OK, or why nothing is followed any more. */
 clave_err clave__mirror_err(const struct mirror *m);
-/* Everything that is known by now is in the steps: the tree was loaded, and the connection is
- * there. */
+/* True if the steps contain everything that is in the tree now: the tree was loaded, and there is a
+ * connection. */
 bool clave__mirror_is_current(const struct mirror *m);
 
-/* The next step, which counts as taken; parents come before their children. false: there is none
- * now. ENOMEM is told by clave__mirror_err. Nothing is told before the whole tree has been
- * loaded. */
+/* Returns the next step, which then counts as taken; parents come before their children. Returns
+ * false if there is none now; if that is for want of memory, clave__mirror_err returns ENOMEM.
+ * There are no steps before the whole tree has been loaded. */
 bool clave__mirror_next(struct mirror *m, struct mirror_step *out);
-/* A step was taken in vain: it will be told again, after that of its parent, which may be why. */
+/* A step could not be carried out: it will be returned again, after the step of its parent, which
+ * may be the reason. */
 void clave__mirror_again(struct mirror *m, const char *path);
 const clave_async_cache *clave__mirror_cache(const struct mirror *m);
 

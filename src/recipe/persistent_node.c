@@ -11,11 +11,13 @@
  *      └──────────────── deleted, new session ──────────────────┘
  *
  * What must stay true:
- *   - An ephemeral node counts as own only if its owner is the current session. A create whose
- *     answer was lost is therefore just sent again: NODEEXISTS, and the owner tells.
+ *   - An ephemeral node counts as own only if its owner is the current session. So a create whose
+ *     answer was lost is just sent again: if that fails with NODEEXISTS, the node's owner tells
+ *     whether the lost create has made it.
  *   - The node of a former session is replaced in one transaction that names the version that was
  *     seen. That session may be held open by nobody but this object, so nothing is taken away.
- *   - A set names the version, and another's node may have the same one: the answer's czxid tells.
+ *   - A set names the version, but another client's node may have the same version: the czxid in
+ *     the answer tells whose node was written to.
  *   - Every look arms the watch, and every step that ends with a node is followed by a look.
  *   - After the end nothing is created: a create under way is awaited, and its node deleted. */
 #include "clave/async/persistent_node.h"
@@ -71,8 +73,8 @@ struct clave_async_persistent_node {
     bool proven;   /* the look under way shows all that was committed before it */
     int64_t czxid; /* of the node; 0: the answer to its create did not tell */
     int32_t version;
-    int64_t told;     /* czxid of the node that PRESENT told of; 0: ABSENT */
-    int64_t conflict; /* czxid of the other's node that CONFLICT told of */
+    int64_t told;     /* czxid of the node that was reported as PRESENT; 0: ABSENT was reported */
+    int64_t conflict; /* czxid of the other client's node that was reported as CONFLICT */
     bool stuck;       /* the server refused: nothing is asked on this connection */
     bool touch_due, touch_missing;
 
@@ -82,7 +84,7 @@ struct clave_async_persistent_node {
     int32_t failures; /* in a row */
     bool asking;      /* a request is under way */
     bool closing;     /* the node is no longer wanted */
-    bool removes;     /* by _close: also a node that is not ephemeral */
+    bool removes;     /* _close was called, which deletes even a node that is not ephemeral */
     bool over;
     bool freed;
     clave_async_persistent_node_cb *close_cb;
@@ -148,8 +150,8 @@ static void node_tell_absent(clave_async_persistent_node *n, clave_err why)
                      .type = CLAVE_PERSISTENT_NODE_ABSENT, .path = n->path, .err = why});
 }
 
-/* Answers the calls of _set whose data, or newer data, are in the node; all of them after an
- * error. */
+/* Answers the calls of _set whose data, or newer data, is in the node; after an error, answers all
+ * of them. */
 static void node_tell_writers(clave_async_persistent_node *n, clave_err err)
 {
     struct list told;
@@ -249,7 +251,8 @@ static void node_see(clave_async_persistent_node *n, const clave_stat *stat)
 {
     int64_t owner = stat->ephemeral_owner;
     bool own = owner == (node_is_ephemeral(n) ? n->session : 0);
-    if (own && !n->mine) /* by a create whose answer was lost, or adopted: with which data? */
+    /* made by a create whose answer was lost, or adopted: which data it has is unknown */
+    if (own && !n->mine)
         n->written = 0;
     n->doubt = n->doubt && !n->proven;
     if (own) {
@@ -270,7 +273,7 @@ static void node_see(clave_async_persistent_node *n, const clave_stat *stat)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* Nothing is asked in the next `ms`. */
+/* Nothing is requested in the next `ms`. */
 static void node_pause(clave_async_persistent_node *n, int64_t ms)
 {
     n->refs += !n->pause.armed;
@@ -399,7 +402,7 @@ static void node_on_created(clave_async_client *c, const clave_result *res, void
     node_note_session(n);
     if (err == CLAVE_OK && !n->named) {
         err = node_take_name(n, res->path);
-        if (err != CLAVE_OK) /* for want of memory: there must not be a second one */
+        if (err != CLAVE_OK) /* there is no memory for its name; a second node must not be made */
             (void)clave_async_delete_guaranteed(c, res->path, NULL, NULL);
     }
     if (err == CLAVE_ENODEEXISTS)
@@ -430,7 +433,7 @@ static void node_on_replaced(clave_async_client *c, const clave_result *res, voi
     if (res->err == CLAVE_OK) {
         node_created(n, CLAVE_OK, res->nops > 1 ? res->ops[1].stat : NULL);
     } else if (res->err == CLAVE_EBADVERSION || res->err == CLAVE_ENONODE) {
-        n->need = NEED_CREATE; /* it is another one, or gone */
+        n->need = NEED_CREATE; /* the node is another one by now, or gone */
     } else if (res->err == CLAVE_ENOTEMPTY) {
         n->replace = false;
         n->need = NEED_LOOK;
@@ -551,14 +554,15 @@ static clave_err node_prove(clave_async_persistent_node *n)
     return clave_async_multi(n->client, &nothing, 1, node_on_proven, n);
 }
 
-/* Nobody wants the node any more, and nothing is under way. Whether a create whose answer was lost
- * has made one has to be proven. So is which node a create has made, if its answer did not tell:
- * the delete must not spare it for another. */
+/* Nobody wants the node any more, and nothing is under way. It has to be proven whether a create
+ * whose answer was lost has made one. If the answer to a create did not tell which node it made,
+ * that has to be found out as well, lest the delete spare our own node as somebody else's. */
 static clave_err node_leave(clave_async_persistent_node *n)
 {
     bool lost = clave_async_client_session_id(n->client) != n->session;
     if (node_is_ephemeral(n) ? lost : !n->removes) {
-        node_finish(n, CLAVE_OK); /* what there may be goes with its session, or is to stay */
+        /* whatever node there may be goes with its session, or is meant to stay */
+        node_finish(n, CLAVE_OK);
         return CLAVE_OK;
     }
     if (n->doubt || (n->mine && n->czxid == 0))
@@ -599,7 +603,7 @@ static void node_go(clave_async_persistent_node *n)
 {
     if (n->asking || n->over || n->pause.armed || (!n->closing && !node_has_to_ask(n)))
         return;
-    n->asking = true; /* it may also end within */
+    n->asking = true; /* the request may end inside this call */
     n->sent = n->wanted;
     n->refs++;
     clave_err err = n->closing ? node_leave(n) : node_ask(n);

@@ -307,7 +307,7 @@ static void *contender_forget_owner(struct contender *c)
     return owner;
 }
 
-/* It has a place, or asks for one. */
+/* True if it has a place or is asking for one. */
 static bool contender_has_begun(const struct contender *c)
 {
     return c->state >= CONTENDER_LOOKING && c->state <= CONTENDER_HELD;
@@ -521,7 +521,7 @@ static clave_err contender_turn_list(struct contender *c)
     return CLAVE_OK;
 }
 
-/* The place is not as it was last listed. */
+/* The place may have changed since the newest listing: requests another one. */
 static void contender_turn_list_again(struct contender *c)
 {
     clave_err err = contender_turn_list(c);
@@ -838,7 +838,7 @@ const char *clave__contender_left_over(const struct contender *c)
 }
 
 /* As in Curator, watch with getData rather than exists, so that no watch remains on a node that is
- * already gone. What it means that a node is gone is decided by a listing. */
+ * already gone. A listing decides what it means that a node is gone. */
 static void contender_turn_predecessor_replied(struct contender *c, const clave_result *res)
 {
     clave__contender_begin(c);
@@ -849,8 +849,8 @@ static void contender_turn_predecessor_replied(struct contender *c, const clave_
     clave__contender_end(c);
 }
 
-/* A listing does not tell whose the nodes are, and costs one request however long the queue is. The
- * read that sets the watch tells it for the predecessor. */
+/* A listing costs one request however long the queue is, but does not tell whose the nodes are. For
+ * the predecessor, the read that sets the watch tells. */
 static void contender_turn_on_predecessor_reply(struct node_watch *w, const clave_result *res)
 {
     struct contender *c = LIST_ENTRY(w, struct contender, queue.predecessor);
@@ -1213,7 +1213,7 @@ static void contender_on_looked(clave_async_client *client, const clave_result *
     clave__contender_end(c);
 }
 
-/* Behind a sync, since a lagging member might still list a node that is gone. */
+/* Lists the queue behind a sync, since a lagging member might still list a node that is gone. */
 static clave_err contender_submit_look(struct contender *c)
 {
     clave_err err = clave_async_sync(c->client, c->spec->path, contender_on_synced, c);
@@ -1224,7 +1224,7 @@ static clave_err contender_submit_look(struct contender *c)
     err = clave_async_children(c->client, c->spec->path, NULL, contender_on_looked, c);
     c->acquire.unlisted = err;
     c->busy += err == CLAVE_OK;
-    return CLAVE_OK; /* the answer to the sync tells the other */
+    return CLAVE_OK; /* contender_on_synced reports why the listing was not sent */
 }
 
 /* ---- joining --------------------------------------------------------------------------------- */
@@ -1261,9 +1261,8 @@ clave_err clave__contender_join(struct contender *c, int64_t deadline)
 {
     c->acquire.joined = clave__client_now(c->client);
     c->acquire.trying = deadline <= c->acquire.joined;
-    clave_err err = c->acquire.pause.armed
-                        ? CLAVE_OK
-                        : contender_submit_join(c); /* it lets others come first */
+    /* the pause of _race_delay lets others come first */
+    clave_err err = c->acquire.pause.armed ? CLAVE_OK : contender_submit_join(c);
     if (err != CLAVE_OK) {
         contender_free(c);
         return err;
@@ -1299,7 +1298,7 @@ static void contender_on_session_lost(struct contender *c, clave_err why)
         contender_lose(c, why == CLAVE_OK ? CLAVE_EEXPIRED : why, false);
     else if (c->state == CONTENDER_WAITING || c->state == CONTENDER_CONFIRMING)
         contender_start_over(c, false);
-    /* the client reports the outcome of a pending create in whatever session */
+    /* a create that is pending is still answered, in whatever session the client has by then */
     if (c->state == CONTENDER_STANDING_BY)
         contender_join_again(c); /* the watch ended with the session */
 }

@@ -194,9 +194,9 @@ struct contender {
     struct list in_client;             /* in the client's list of contenders */
     struct queue_place *place;         /* the spec's, or that of `handed`; NULL: it has its own */
     struct contender_handed *handed;   /* the hold of another process that it takes up, or NULL */
-    struct hand_over *handing;         /* that reads its version */
-    int32_t handed_version;            /* of its node's data, according to that */
-    const char *uuid;                  /* the UUID in its name, if it has no place; NULL: random */
+    struct hand_over *handing; /* the hand-over that is reading the version of its node's data */
+    int32_t handed_version;    /* the version that `handing` has read */
+    const char *uuid;          /* the UUID in its name, if it has no place; NULL: random */
     size_t nth; /* its number, from 0, among those that the place or the UUID has in one queue */
     const struct contender_events *events;
     void *owner; /* NULL: given up */
@@ -248,7 +248,7 @@ void clave__contender_spend(struct contender *c);
 clave_err clave__contender_describe(struct contender *c, const clave_identity *said,
                                     contender_left *done, void *arg);
 
-/* What its owner had is over, though the place may stay: calls the watchers. */
+/* Calls the watchers: what the owner had is over, though the place may stay. */
 void clave__contender_end_hold(struct contender *c);
 
 /* When HELD: ends the hold `max` ms from now; 0: no limit. */
@@ -304,8 +304,8 @@ static inline bool clave__contender_was_handed(const struct contender *c)
 {
     return c->handed != NULL;
 }
-/* The node of the hold that it takes up is gone: drops it, so that the contender queues anew, and
- * returns true. False: it takes up none. */
+/* The node of the handed-over hold is gone: drops that hold, so that the contender queues anew, and
+ * returns true. Returns false if the contender takes up none. */
 bool clave__contender_handed_is_over(struct contender *c);
 /* If a handed-over hold is not ours yet, starts claiming it and returns true. The turn is checked
  * again once the hold is claimed. */

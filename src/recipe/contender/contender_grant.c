@@ -1,6 +1,6 @@
 /* contender_grant.c - clave_async_grant: counted copies of what a holder has, and writes under
- * them; and what may end a hold before its session does, its own limits. Mutex, semaphore and latch
- * make grants; the contender tells when the hold is over.
+ * them; also the limits of a hold, which may end it before its session ends. Mutex, semaphore and
+ * latch make grants; the contender tells when the hold is over.
  *
  * What must stay true: a grant watches its place exactly as long as the hold lasts. A hold whose
  * work was silent for too long stays over: no later sign of life moves silent_at any more. */

@@ -18,8 +18,8 @@ struct node_watch {
     char *path; /* "": it watches nothing */
     size_t cap;
     bool asking; /* a getData is under way */
-    bool moved;  /* and that is for a path that is no longer wanted */
-    bool again;  /* and that will set no watch, although none is armed any more */
+    bool moved;  /* that getData is for a path that is no longer wanted */
+    bool again;  /* that getData will set no watch, although none is armed any more */
     /* The connection on which the watch is known to be armed. */
     uint64_t connection;
     void (*on_reply)(struct node_watch *w, const clave_result *res);

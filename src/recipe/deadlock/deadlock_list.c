@@ -1,8 +1,8 @@
-/* deadlock_list.c - the deadlocks that the graph has found, as the user gets them: their members,
- * and each in words: "web2 pid 9 (import) waits for /locks/a behind web1 pid 7 (export), who waits
- * for /locks/b behind web2 pid 9 (import)". Called by deadlock_schedule.c and by the HTTP gate's
- * model of locks. What must stay true: the first member of each deadlock is the victim or, if there
- * is none, the member that completed the cycle. */
+/* deadlock_list.c - the deadlocks that the graph has found, as the user gets them: a list of their
+ * members, and each deadlock in words: "web2 pid 9 (import) waits for /locks/a behind web1 pid 7
+ * (export), who waits for /locks/b behind web2 pid 9 (import)". Called by deadlock_schedule.c and
+ * by the HTTP gate's model of locks. What must stay true: the first member of each deadlock is the
+ * victim or, if there is none, the member that completed the cycle. */
 #include "recipe/deadlock/deadlock_list.h"
 
 #include <stdarg.h>

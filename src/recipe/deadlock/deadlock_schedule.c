@@ -1,7 +1,7 @@
-/* deadlock_schedule.c - a search for deadlocks, and when a waiting contender makes one. A search is
- * two scans, and the cycles in what both have in common; the second scan shows if a member of a
- * cycle gives up by itself. A contender looks at growing intervals, and gives up as the victim of a
- * deadlock.
+/* deadlock_schedule.c - a search for deadlocks, and when a waiting contender makes one. A search
+ * makes two scans and looks for cycles in what both have in common, because the second scan shows
+ * whether a member of a cycle has given up by itself. A contender searches at growing intervals,
+ * and gives up if it is the victim of a deadlock.
  *
  * What must stay true: the callback of a search runs exactly once, unless the search was abandoned.
  * A contender gives up only if both readings of the queues make it the victim. */

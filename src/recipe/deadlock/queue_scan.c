@@ -79,7 +79,7 @@ static clave_err scan_add_path(struct queue_scan *s, char *path)
     return CLAVE_OK;
 }
 
-/* QUEUE_OTHER: it is not a place in a queue. */
+/* The kind of place that this name has; QUEUE_OTHER: it is not a place in a queue. */
 static enum queue_kind scan_kind_of(const char *name)
 {
     enum queue_kind kind = clave__queue_kind_of(name);
@@ -87,7 +87,8 @@ static enum queue_kind scan_kind_of(const char *name)
     return rule && clave__queue_order_key(rule, name).plain ? kind : QUEUE_OTHER;
 }
 
-/* NULL: it is not a queue, or it is an election, whose candidates do not wait. */
+/* The rule of the queue that was listed; NULL: it is not a queue, or it is an election, whose
+ * candidates do not wait. */
 static const struct queue_order_rule *scan_rule_of_all(const clave_result *res)
 {
     unsigned kinds = 0;
@@ -184,7 +185,7 @@ static void scan_on_synced(clave_async_client *c, const clave_result *res, void 
     scan_on_answer(arg);
 }
 
-/* NULL: all nodes have been read. */
+/* The next node to be read; NULL: all have been read. */
 static struct queue_node *scan_next_node(struct queue_scan *s)
 {
     for (; s->in_queue < s->nqueues; s->in_queue++, s->at_node = 0)

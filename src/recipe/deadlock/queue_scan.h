@@ -38,7 +38,7 @@ struct queue_scan {
 struct queue_scan_options {
     const char *const *paths; /* the queues at these paths */
     size_t n;
-    bool descends; /* and the queues below them */
+    bool descends; /* also the queues below these paths */
     size_t max;    /* the largest number of nodes allowed; 0: unlimited */
     void (*done)(struct queue_scan *s, void *arg); /* called exactly once, later */
     void *arg;

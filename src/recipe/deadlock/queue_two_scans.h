@@ -1,6 +1,6 @@
 /* queue_two_scans.h - what two scans, one after the other, have in common, as queues of claims. A
  * node that both scans saw existed all the time in between. So all nodes in the snapshot existed at
- * one moment, and waited for each other as it says. */
+ * one moment, and waited for each other as the snapshot says. */
 #ifndef CLAVE_RECIPE_DEADLOCK_QUEUE_TWO_SCANS_H
 #define CLAVE_RECIPE_DEADLOCK_QUEUE_TWO_SCANS_H
 
@@ -16,7 +16,7 @@ struct queue_snapshot {
     size_t nclaims;
 };
 
-/* Makes a snapshot of what `now` has and `before` had as well; if `before` is NULL, of all of
+/* Makes a snapshot of what `now` and `before` have in common or, if `before` is NULL, of all of
  * `now`. ENOMEM. */
 clave_err clave__queue_snapshot_init(struct queue_snapshot *p, const struct queue_scan *before,
                                      const struct queue_scan *now);

@@ -394,7 +394,8 @@ static void choose_wait(struct solver *s, struct owner *o)
     }
 }
 
-/* A whole waits for its parts to end; of those that are stuck, the first by text is chosen. */
+/* An owner that has parts waits for them to end; of the parts that are stuck, the first by text is
+ * chosen. */
 static void choose_part(struct solver *s, size_t i)
 {
     const struct owner *o = &s->owners[i];

@@ -27,13 +27,14 @@ enum wait_kind { WAIT_ALONE, WAIT_SHARED, WAIT_LEASE };
 
 /* A node of a queue. */
 struct wait_claim {
-    const char *owner; /* equal texts: the same owner; "a/b" is a part of "a" if both are known */
-    bool known;        /* it has named itself */
-    bool moving;       /* it was seen to proceed */
-    bool yields;       /* it would give up */
+    const char
+        *owner;  /* equal texts mean the same owner; "a/b" is a part of "a" if both are known */
+    bool known;  /* the owner has named itself */
+    bool moving; /* the owner was seen to proceed */
+    bool yields; /* the owner would give up to end a deadlock */
     enum wait_kind kind;
     size_t rank; /* position in the queue; a read with the number of its write has the same rank */
-    int64_t token; /* tells its age */
+    int64_t token; /* the czxid of the node, which tells its age */
 };
 
 struct wait_queue {

@@ -195,7 +195,8 @@ static void callback_post(struct latch_callback *k, clave_err verdict)
         clave__client_later(k->l->client, &k->due);
 }
 
-/* Runs all awaits; if it is with an error, also those that were about to be told that it leads. */
+/* Runs all awaits. With an error, this includes those whose callback was about to report that it
+ * leads. */
 static void latch_post_awaits(clave_async_latch *l, clave_err verdict)
 {
     for (struct list *e = l->awaits.next; e != &l->awaits; e = e->next) {
@@ -390,7 +391,7 @@ static void latch_fail(clave_async_latch *l, clave_err err)
         l->failed = err;
         latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_FAILED, .why = err});
     }
-    /* unless the callback has resigned, and so entered again */
+    /* unless the callback has resigned, which enters the queue again */
     if (!l->place)
         latch_post_awaits(l, err);
 }
@@ -446,8 +447,8 @@ static void latch_leave(clave_async_latch *l, struct contender *place, struct la
         callback_post(left, CLAVE_OK);
 }
 
-/* Its place is gone, or it gives `place` up: queues again, at the end. This happens before
- * NOT_LEADER is reported, so that a close in that callback waits for whatever is still to be
+/* The place is gone, or the candidate gives `place` up: it queues again, at the end. This happens
+ * before NOT_LEADER is reported, so that a close in that callback waits for whatever is still to be
  * deleted. */
 static void latch_fall(clave_async_latch *l, struct contender *place, clave_err why,
                        bool let_others)
@@ -462,8 +463,8 @@ static void latch_fall(clave_async_latch *l, struct contender *place, clave_err 
         latch_stay_out(l, err);
 }
 
-/* The leader's work gave no sign of life. It must not stand again with work that hangs, so it stays
- * out until a resign shows that the work goes on. */
+/* The leader's work gave no sign of life. A candidate must not stand again with work that hangs, so
+ * it stays out until a resign shows that the work goes on. */
 static void latch_fall_silent(clave_async_latch *l)
 {
     latch_enter(l, LATCH_OUT);
@@ -779,7 +780,7 @@ static void latch_on_state(struct listener *listener, clave_state state, clave_e
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-/* Whose layout the candidates' nodes have: Curator's, or that of programs written by hand. */
+/* The layout of the candidates' nodes: Curator's, or that of programs written by hand. */
 struct layout {
     const struct queue_order_rule *rule;
     struct queue_order_rule own; /* if it is not Curator's */

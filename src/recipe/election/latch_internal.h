@@ -37,7 +37,7 @@ enum latch_state {
     LATCH_ASKED,   /* the same, and ASKED was reported */
     LATCH_SPENT, /* the standard policy has ended its term, but the term's deadline has not come yet
                   */
-    LATCH_CLOSED, /* by _close, or with its client */
+    LATCH_CLOSED, /* closed by _close, or together with its client */
 };
 
 struct clave_async_latch {
@@ -60,8 +60,8 @@ struct clave_async_latch {
     struct contender_spec ranked; /* the config's spec, but with the priority in the nodes' names */
     char *ranked_stem;
     struct timer promised;   /* for SPENT: the deadline of the ended term */
-    struct timer regain;     /* until it queues with its priority again, after having resigned */
-    struct client_task loss; /* due: NOT_LEADER is reported, before anything else */
+    struct timer regain;     /* after it has resigned: until it may queue with its priority again */
+    struct client_task loss; /* when it runs, NOT_LEADER is reported, before anything else */
     struct list awaits;      /* of struct latch_callback */
     struct timer retry;      /* for what failed for want of memory, or for a reason that may pass */
     struct listener listener;

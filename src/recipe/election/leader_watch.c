@@ -256,7 +256,7 @@ static void leader_watch_conclude(clave_async_leader_watch *w, clave_err err)
     }
     if (err != CLAVE_OK && err != CLAVE_ECLOSED)
         leader_watch_retry_later(w);
-    /* A follower is waiting anyway, so it is not told of errors that may pass. */
+    /* A follower keeps waiting anyway, so errors that may pass are not reported to it. */
     bool quiet = err != CLAVE_OK && clave__err_passes(err) && w->cb;
     w->refs++;
     if (!quiet && again != STAGE_LIST && leader_watch_has_news(w))

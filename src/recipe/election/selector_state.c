@@ -55,7 +55,7 @@ clave_err clave__selector_state_begin(struct selector_state *s)
     return CLAVE_ECLOSED;
 }
 
-/* True if the connection is in doubt; the loss of the lock is an event of its own. */
+/* True if the connection is in doubt. (The loss of the lock is a separate event.) */
 static bool selector_state_is_doubtful(const struct selector_state *s)
 {
     return s->suspended && s->policy == CLAVE_POLICY_STANDARD;

@@ -31,7 +31,7 @@
 #include "recipe/contender/contender_grant.h"
 #include "recipe/lock/mutex_for_recipes.h"
 
-/* What an acquire or a release is going to be told. */
+/* The answer that an acquire or a release is going to get. */
 struct answer {
     struct client_task due;
     clave_async_mutex *m;

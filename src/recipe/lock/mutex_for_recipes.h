@@ -15,8 +15,8 @@
 #include "recipe/contender/contender.h"
 #include "recipe/queue/queue_order.h"
 
-/* clave_async_mutex_new, but with the node names of another rule; NULL: those that the options
- * give. */
+/* As clave_async_mutex_new, but with the node names of another rule; NULL: with those that the
+ * options give. */
 clave_err clave__mutex_new(clave_async_mutex **out, clave_async_client *c, const char *path,
                            const clave_mutex_options *o, const struct queue_order_rule *rule);
 /* Sets a callback in place of the one in the options. */

@@ -6,9 +6,9 @@
  *    │             └───── counts: EDONE        │
  *    └─────────────────────────────────────────┘
  *
- * The previous holder wrote the record before its node was deleted, and it is that deletion that
- * made us the holder; so our server has the record as the previous holder left it. Each run creates
- * a new record, whose ctime is therefore when the run began. */
+ * The previous holder wrote the record before its node was deleted, and that deletion made us the
+ * holder. So our server has the record as the previous holder left it. Each run creates a new
+ * record, whose ctime is therefore when the run began. */
 #include "clave/async/once.h"
 
 #include <string.h>

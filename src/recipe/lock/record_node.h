@@ -77,7 +77,7 @@ void clave__record_node_compose(struct record_node *l, const char *state, int64_
 /* The same for an entry in the state "held" on behalf of another holder. ENOMEM. */
 clave_err clave__record_node_compose_for(struct record_node *l, const char *id, int64_t token,
                                          const clave_identity *who);
-/* Starts a request; none may be under way. Errors as clave_async_multi. */
+/* Starts a request. No other may be under way. Errors as clave_async_multi. */
 clave_err clave__record_node_do(struct record_node *l, enum record_node_act act);
 /* Call it after a request that ended with `err`: reads what is there, if that can help. Otherwise
  * returns `err`: it leaves no doubt, or has occurred too often. */

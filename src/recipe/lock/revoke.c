@@ -1,7 +1,7 @@
 /* revoke.c - asks the owner of a lock node to release it (clave/async/mutex.h). A request is a
  * write to the node: Curator's owners look for its bytes, clave's for any write at all. What must
- * stay true: what a node of clave's says about its owner is still there afterwards, and a node that
- * another client has written in the meantime is read again, never overwritten. */
+ * stay true: what one of clave's nodes says about its owner is still there afterwards, and a node
+ * that another client has written in the meantime is read again, never overwritten. */
 #include <string.h>
 
 #include "base/path.h"

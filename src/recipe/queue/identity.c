@@ -74,7 +74,7 @@ static void identity_put_field(struct sink *s, const char *key, const char *valu
     identity_put(s, '\n');
 }
 
-/* Fields that can be long come last, because readers may cut them. */
+/* Fields that can be long come last, because readers may cut the data. */
 static void identity_put_fields(struct sink *s, const clave_identity *id)
 {
     char pid[24], limit[24];

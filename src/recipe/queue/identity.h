@@ -20,9 +20,10 @@ bool clave__identity_is_request(const void *data, size_t n);
 char *clave__identity_extend(const struct clave_mem *mem, const void *data, size_t n,
                              const clave_identity *more, size_t *out);
 
-/* The form with the fields of `id`, then those of `base` that an identity has no place for: other
- * recipes and versions have written them. The time of the grant is told in digits, since the write
- * changes the mtime of `stat`. To be freed by the caller; NULL: no memory. */
+/* Data in clave's form with the fields of `id`, followed by those fields of `base` that an identity
+ * has no place for, because other recipes or versions have written them. The time of the grant is
+ * told in digits, since the write changes the mtime of `stat`. To be freed by the caller; NULL: no
+ * memory. */
 char *clave__identity_rewrite(const struct clave_mem *mem, const clave_identity *id,
                               const void *base, size_t n, const clave_stat *stat, size_t *out);
 
@@ -37,7 +38,7 @@ bool clave__identity_get_field(const void *data, size_t n, const char *key, char
 /* Where the value of the first line "key=value" begins, searching up to `end`; NULL: there is
  * none. */
 const char *clave__identity_find_value(const char *data, const char *end, const char *key);
-/* 0 if this is not a positive decimal number. */
+/* The number in this text; 0: it is not a positive decimal number. */
 int64_t clave__identity_number(const char *text);
 
 /* Fields with which a client tells when it was granted the lock: WAITED, that its node was created
@@ -46,8 +47,8 @@ int64_t clave__identity_number(const char *text);
 #define CLAVE_GRANTED_WAITED "granted=ctime\n"
 #define CLAVE_GRANTED_GRANTED "granted=mtime\n"
 #define CLAVE_GRANTED_AT "granted-at"
-/* What these fields say, by the servers' clock; -1: nothing. *promised: it is so unless the client
- * had to wait. */
+/* When the lock was granted according to these fields, by the servers' clock; -1: they do not say.
+ * *promised: the time is right unless the client had to wait. */
 int64_t clave__identity_granted(const void *data, size_t n, const clave_stat *stat, bool *promised);
 
 /* Appends a field to data in that form, of n bytes with room for cap, if it fits, and returns the

@@ -12,7 +12,7 @@
 bool clave__queue_node_is_left_over(const clave_stat *stat);
 
 struct queue_node {
-    void *reader; /* whoever requests its data */
+    void *reader; /* for the code that requests its data */
     char *path;
     const char *name; /* points into the path */
     char *data;       /* what the identity points into */

@@ -32,11 +32,11 @@ struct queue_order_rule {
     const char *kazoo_base;
     /* The other kind of node in the same queue, ordered together with ours; may be NULL. */
     const struct queue_order_rule *other;
-    /* It waits only for nodes of the other kind, and not for one with its own number: readers share
-     * the lock. */
+    /* A node of this kind waits only for nodes of the other kind, and not for one with its own
+     * number: readers share the lock. */
     bool shares;
     /* A node of the other kind can still appear before us with an earlier number, from a downgrade.
-     * So when all nodes that we knew before us are gone, it takes a listing to know that it is our
+     * So when all nodes that we knew before us are gone, only a listing shows whether it is our
      * turn. */
     bool overtaken;
     /* Not a queue but a count: every child takes room, as with Curator. The leases of kazoo's
@@ -76,13 +76,14 @@ bool clave__queue_order_is_kind(const struct queue_order_rule *rule, const char 
 /* The position of `own` among the names, found in one pass without allocating. */
 struct queue_order_place {
     bool found;
-    bool plain;                     /* the names of all that we may have to wait for are */
-    bool exhausted;                 /* our number is, or our name is not a place's */
-    size_t contenders;              /* ours included */
-    size_t unnumbered;              /* how many of them have no number; their order is unknown */
-    size_t ahead;                   /* how many we wait for; 0: it is our turn */
-    size_t owners;                  /* of those before ours, whether or not we wait for them: */
-    size_t before;                  /* how many hold together, and how many others there are */
+    bool plain;        /* the names of all nodes that we may have to wait for are plain */
+    bool exhausted;    /* our number is exhausted, or our name is not that of a place */
+    size_t contenders; /* how many contenders there are, ours included */
+    size_t unnumbered; /* how many of them have no number; their order is unknown */
+    size_t ahead;      /* how many we wait for; 0: it is our turn */
+    size_t owners;     /* of the nodes before ours, whether or not we wait for them: how many hold
+                          together, */
+    size_t before;     /* and how many others there are */
     const char *predecessor;        /* the nearest one before us; NULL: none */
     const char *before_predecessor; /* the nearest one before that; NULL: none */
 };

@@ -4,12 +4,12 @@
  * waiting for room each time.
  *
  * A try does not queue. It counts the leases, and the places in the queue, which are before it. If
- * these and the leases it wants are within the limit, it makes its leases at once; it has got them
- * if fewer than the limit are before each (contender.c). If there were places, it then counts
- * once more the places, and the leases before its own, because other tries may have counted at the
- * same time. So a try takes nothing from those that wait, and neither a dead waiter nor another try
- * keeps it from a lease that is free. If it was overtaken it begins anew, and it reports what the
- * newest count found in its way.
+ * these and the leases it wants are within the limit, it makes its leases at once; a lease is
+ * granted if fewer than the limit are before it (contender.c). If there were places, the try then
+ * counts the places, and the leases before its own, once more, because other tries may have counted
+ * at the same time. So a try takes nothing from those that wait, and neither a dead waiter nor
+ * another try keeps it from a lease that is free. If it was overtaken it begins anew, and it
+ * reports what the newest count found in its way.
  *
  * The limit is a fixed number, or one that processes share in a node (shared_count.c). Lowering it
  * takes back no lease, but nobody gets a new one until enough leases are released.
@@ -286,7 +286,7 @@ static clave_err semaphore_acquire_take(struct contender **place, struct semapho
 }
 
 /* If the user chose the UUID, another process with this session may already have made leases. They
- * are looked for, and deleted. */
+ * are searched for, and deleted. */
 static void semaphore_acquire_find_leases(struct semaphore_acquire *a)
 {
     struct contender_config *config = &a->s->lease_config;
@@ -295,7 +295,7 @@ static void semaphore_acquire_find_leases(struct semaphore_acquire *a)
     config->spec.only_found = true;
     for (a->got = 0; a->got < a->n; a->got++) {
         clave_async_lease *l = a->leases[a->got];
-        if (!l->place) /* if there is an error, it goes with the session */
+        if (!l->place) /* after an error, the lease goes with the session */
             (void)semaphore_acquire_take(&l->place, a, CLAVE_NEVER, config, &semaphore_lease_events,
                                          l);
     }
@@ -331,8 +331,8 @@ static void semaphore_acquire_grant(struct semaphore_acquire *a)
     assert(a->got == a->n);
     struct contender *mutex = a->mutex;
     a->mutex = NULL;
-    /* Sent after the creates and not awaited, so that the next acquire gets the mutex as soon as
-     * possible. */
+    /* The mutex is released after the creates were sent, without awaiting them, so that the next
+     * acquire gets it as soon as possible. */
     if (mutex) /* there is none if the lease was found */
         clave__contender_leave(mutex, NULL, NULL);
     for (size_t i = 0; i < a->n; i++) {
@@ -684,9 +684,9 @@ static clave_err semaphore_acquire_begin(struct semaphore_acquire *a)
     return counts ? semaphore_acquire_count(a, false) : semaphore_acquire_take_mutex(a);
 }
 
-/* Another process with this session may have begun: its place in the queue of acquires is looked
- * for first, then its leases. An acquire that already has a lease must not queue, because those
- * before it wait for that lease. */
+/* Another process with this session may have begun this acquire: its place in the queue of acquires
+ * is searched for first, then its leases. An acquire that already has a lease must not queue,
+ * because those before it wait for that lease. */
 static clave_err semaphore_acquire_look(struct semaphore_acquire *a)
 {
     const struct queue_place *place = a->s->mutex_config.spec.place;

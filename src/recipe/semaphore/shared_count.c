@@ -81,7 +81,7 @@ static void shared_count_on_made(clave_async_client *c, const clave_result *res,
     (void)c;
     struct shared_count *count = arg;
     clave_err_class class_ = clave_err_classify(res->err);
-    /* It exists, whoever created it; otherwise reading it will tell. */
+    /* The node exists, whoever created it; if the outcome is unknown, reading it will tell. */
     if (res->err == CLAVE_OK || res->err == CLAVE_ENODEEXISTS || class_ == CLAVE_CLASS_UNKNOWN)
         shared_count_look(count);
     else if (shared_count_may_go_on(res->err))
@@ -97,7 +97,7 @@ static void shared_count_on_awaited(clave_async_client *c, const clave_result *r
     struct shared_count *count = arg;
     if (res->err == CLAVE_OK)
         shared_count_look(
-            count); /* it was created in the meantime; otherwise the watch will tell */
+            count); /* the node was created in the meantime; otherwise the watch will report it */
     else if (shared_count_may_go_on(res->err))
         shared_count_look_later(count);
     shared_count_end(count);

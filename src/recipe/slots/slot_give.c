@@ -62,7 +62,7 @@ struct slot_give {
     int tries;
     bool doubt; /* a delete may have succeeded */
     bool given;
-    bool presumed; /* of a give without a token: its slot is gone, whoever deleted it */
+    bool presumed; /* in a give without a token: its slot is gone, whoever deleted it */
     struct timer pause, limit;
     struct listener listener; /* notices the end of the client during a pause */
     struct client_task due;

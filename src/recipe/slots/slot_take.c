@@ -17,9 +17,10 @@
  * counted after the place was created. An earlier count is good as long as nobody has taken since,
  * which the version of <path>/owners proves.
  *
- * If a place before it takes between the two reads, it could be counted twice or not at all. Not at
- * all cannot happen, since the queue is read first. Twice would wrongly refuse a non-blocking take,
- * so that one reads the queue once more, and counts again if fewer places are before it.
+ * If a place before it takes between the two reads, it could be counted twice or not at all. It is
+ * never missed, since the queue is read first. Counting it twice would wrongly refuse a
+ * non-blocking take, so such a take reads the queue once more, and counts again if fewer places are
+ * before it.
  *
  * What must stay true: the take's node gets its name once, so whatever becomes of the transaction,
  * a read after a sync tells whether it succeeded. */
@@ -39,7 +40,7 @@ enum slot_take_state {
     TAKE_PREPARING, /* creating the missing nodes */
     TAKE_QUEUEING,  /* its place is being created, or others are before it */
     TAKE_COUNTING,  /* it has a place: is there room? */
-    TAKE_FULL,      /* it is the first, but there is no room: an event will tell when there is */
+    TAKE_FULL,      /* it is the first, but there is no room: an event will show when there is */
     TAKE_TAKING,    /* the transaction is under way */
     TAKE_FINDING,   /* the id owns a slot: reading what it says */
     TAKE_RENEWING,  /* writing that slot again: see slots_internal.h */
@@ -92,7 +93,7 @@ struct slot_take {
     struct timer pause;
     struct listener listener;
     unsigned busy;           /* requests of its own under way, not counting those of the count */
-    clave_slot slot;         /* the slot that it owns at the end: its own, or */
+    clave_slot slot;         /* the slot that it owns at the end: the one that it took, or */
     struct slot_copy *found; /* one that the id already owned */
     char *below;             /* name of that one's node */
     bool is_mine;            /* that one is ours after all */
@@ -602,7 +603,7 @@ static void slot_take_wait(struct slot_take *t, size_t ahead)
         }
         t->busy++;
     }
-    if (ahead != SIZE_MAX) /* if unknown, we will be told when it has moved */
+    if (ahead != SIZE_MAX) /* if unknown, slot_take_on_moved will be called */
         slot_take_tell(t, ahead, false);
 }
 
@@ -611,9 +612,10 @@ static void slot_take_on_moved(void *owner)
 {
     struct slot_take *t = owner;
     if (t->state != TAKE_QUEUEING || !slot_take_has_place(t))
-        return; /* what is under way will look where it stands */
+        return; /* what is under way will check the position again */
     size_t ahead = slot_take_ahead(t);
-    bool just_joined = !t->again; /* then an earlier count is good if nobody has taken since */
+    /* a take that has just joined may use an earlier count, if nobody has taken since */
+    bool just_joined = !t->again;
     t->again = true;
     if (just_joined && slot_take_has_room(t, ahead) && !slot_take_is_late(t))
         slot_take_submit(t);
@@ -630,7 +632,8 @@ static void slot_take_on_gone(void *owner, clave_err why)
     assert(t->state != TAKE_ENDED);
     t->canceled = t->canceled || why == CLAVE_ENONODE; /* somebody has deleted it */
     if (slot_take_is_committed(t))
-        return; /* then the transaction fails, unless it already succeeded: its answer tells */
+        return; /* the transaction under way fails, unless it has already succeeded: its answer
+                   tells */
     if (why != CLAVE_ENONODE) {
         slot_take_answer(t, why);
     } else if (t->state == TAKE_QUEUEING || t->state == TAKE_FULL) {
@@ -698,8 +701,9 @@ static void slot_take_decide(struct slot_take *t)
         slot_take_enter(t, TAKE_QUEUEING);
         return;
     }
-    /* Not c->now: see the top of the file. A count of before the place says nothing of the queue,
-     * but is good with the places that are before it now, as long as nobody has taken since. */
+    /* Not c->now: see the top of the file. A count that was made before the place was created does
+     * not show the queue. It is nevertheless good, together with the places that are before it now,
+     * as long as nobody has taken since. */
     size_t ahead = slot_take_is_counted_in_line(t) ? t->count.before : slot_take_ahead(t);
     if (slot_take_has_room(t, ahead)) {
         slot_take_submit(t);
@@ -835,7 +839,7 @@ static void slot_count_submitted(struct slot_take *t, clave_err err)
         t->count.err = err;
 }
 
-/* A watch that is still armed tells of the next change anyway. */
+/* A watch that is still armed reports the next change anyway. */
 static clave_async_watch *slot_count_watch(clave_async_watch *w, bool watched)
 {
     return watched && !clave_async_watch_is_armed(w) ? w : NULL;

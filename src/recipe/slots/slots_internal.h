@@ -60,8 +60,8 @@ struct clave_async_slots {
 void clave__slots_hold(clave_async_slots *s);
 void clave__slots_drop(clave_async_slots *s);
 
-/* The limit according to its node: CLAVE_SLOTS_LIMIT_NONE if that does not exist (ENONODE),
- * CLAVE_SLOTS_LIMIT_BAD if it makes no sense. */
+/* The limit according to the answer to a getData of its node: CLAVE_SLOTS_LIMIT_NONE if the node
+ * does not exist (ENONODE), CLAVE_SLOTS_LIMIT_BAD if it makes no sense. */
 int64_t clave__slots_limit_of(const clave_result *res);
 
 /* Creates <path>/owners and, unless `limit` is negative, <path>/limit, if they are missing. */
