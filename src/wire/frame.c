@@ -46,8 +46,8 @@ static clave_err frame_hold(struct frame_reader *f, size_t want)
     return CLAVE_OK;
 }
 
-/* Checks the length in the first four bytes at p and stores it in *n; 1 when a frame may have it.
- */
+/* Stores the length in the first four bytes at p in *n. Returns 1 if a frame may have that length,
+ * otherwise the error. */
 static int frame_length_at(const struct frame_reader *f, const uint8_t *p, size_t *n)
 {
     struct jreader r = clave__jreader(p, LENGTH);
@@ -68,8 +68,8 @@ static int frame_next_held(struct frame_reader *f, const uint8_t **payload, size
     int rc = frame_length_at(f, clave__buf_bytes(&f->held), n);
     if (rc < 0)
         return rc;
-    /* Room for all of it: a long frame is not copied each time the room has doubled. What has not
-     * come yet takes no memory, only addresses. */
+    /* Reserves room for the whole frame, so that a long one is not copied each time the room has
+     * doubled. Bytes that have not arrived yet take no memory, only addresses. */
     err = clave__buf_reserve(&f->held, LENGTH + *n - clave__buf_len(&f->held));
     if (err == CLAVE_OK)
         err = frame_hold(f, LENGTH + *n);
@@ -94,7 +94,7 @@ int clave__frame_next(struct frame_reader *f, const uint8_t **payload, size_t *n
         int rc = frame_length_at(f, f->in, n);
         if (rc < 0)
             return rc;
-        if (f->in_len - LENGTH >= *n) { /* whole in the feed: no copy */
+        if (f->in_len - LENGTH >= *n) { /* the whole frame is in the feed: no copy is needed */
             *payload = f->in + LENGTH;
             f->in += LENGTH + *n;
             f->in_len -= LENGTH + *n;

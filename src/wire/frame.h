@@ -25,7 +25,7 @@ static inline void clave__frame_reader_fini(struct frame_reader *f)
     clave__buf_fini(&f->held);
 }
 
-/* Forgets everything held: a new connection begins. */
+/* Drops everything held, since a new connection begins. */
 void clave__frame_reader_reset(struct frame_reader *f);
 
 /* Offers n bytes. Call _next until it yields no frame before feeding again: _next
@@ -37,9 +37,9 @@ void clave__frame_feed(struct frame_reader *f, const void *p, size_t n);
  * is in *n), CLAVE_EPROTO (negative length), CLAVE_ENOMEM. */
 int clave__frame_next(struct frame_reader *f, const uint8_t **payload, size_t *n);
 
-/* Begins a frame at the end of the writer's buffer and returns its offset from the head of
- * the content, for _end, which fills in the length. If the writer has an error, _end
- * cuts the half-written frame off again and returns the error. */
+/* Begins a frame at the end of the writer's buffer. Returns the frame's offset from the head of the
+ * content, which has to be passed to _end, which fills in the length. If the writer has an error,
+ * _end cuts the half-written frame off again and returns the error. */
 struct jwriter;
 size_t clave__frame_begin(struct jwriter *w);
 clave_err clave__frame_end(struct jwriter *w, size_t begin);

@@ -70,7 +70,7 @@ static inline struct jreader clave__jvec_reader(struct jvec v)
 }
 
 uint8_t clave__jget_byte(struct jreader *r);
-/* Any non-zero byte is true. */
+/* Any byte other than zero is true. */
 static inline bool clave__jget_bool(struct jreader *r)
 {
     return clave__jget_byte(r) != 0;
@@ -78,7 +78,7 @@ static inline bool clave__jget_bool(struct jreader *r)
 
 int32_t clave__jget_int(struct jreader *r);
 int64_t clave__jget_long(struct jreader *r);
-/* Length below -1 or beyond the frame: bad. */
+/* Sets bad if the length is below -1 or beyond the frame. */
 struct jbytes clave__jget_bytes(struct jreader *r);
 /* The count of a vector. Sets bad and returns 0 when the count is below -1 or when the rest of
  * the frame cannot hold that many elements of at least `min_each` bytes. */
@@ -90,7 +90,7 @@ struct jvec clave__jget_strings(struct jreader *r);
 struct jwriter {
     struct buf *b;
     clave_err err;
-    size_t most; /* bytes of the buffer's content; only _is_full looks at it */
+    size_t most; /* how many bytes of content are wanted; only _is_full looks at it */
 };
 
 static inline struct jwriter clave__jwriter(struct buf *b)
@@ -98,7 +98,8 @@ static inline struct jwriter clave__jwriter(struct buf *b)
     return (struct jwriter){b, CLAVE_OK, SIZE_MAX};
 }
 
-/* There is more than anybody will have, or an error: a long list need not be written to its end. */
+/* True if more was written than `most`, or after an error: then a long list need not be written to
+ * its end. */
 static inline bool clave__jwriter_is_full(const struct jwriter *w)
 {
     return w->err != CLAVE_OK || clave__buf_len(w->b) > w->most;

@@ -421,7 +421,7 @@ static void opcode_get_ops(struct jreader *r, union wire_body *b);
 static void opcode_put_ops(struct jwriter *w, const union wire_body *b);
 static const struct body_format body_ops = {opcode_get_ops, opcode_put_ops};
 
-/* Short names, for one line an opcode. */
+/* Short names, so that each opcode fits on one line. */
 enum {
     AT = -OPCODE_FIRST,
     CREATE = EFFECT_CREATE,

@@ -1,6 +1,6 @@
-/* opcode.h - what the protocol says of each opcode: one table, one line an opcode. Client, server
- * and program look a property up here and have no switch on opcodes of their own. What a request
- * does in the server is in its table, server/request/request.c. */
+/* opcode.h - what the protocol says of each opcode, in one table with one line for each. Client,
+ * server and program look up properties here and have no switch on opcodes of their own. What a
+ * request does in the server is in its table, server/request/request.c. */
 #ifndef CLAVE_WIRE_OPCODE_H
 #define CLAVE_WIRE_OPCODE_H
 
@@ -9,12 +9,13 @@
 
 #include "wire/proto.h"
 
-/* What it does to the tree when it succeeds. */
+/* What a request does to the tree when it succeeds. */
 enum opcode_effect { EFFECT_NONE, EFFECT_CREATE, EFFECT_DELETE, EFFECT_SET_DATA, EFFECT_SET_ACL };
 
 enum opcode_flag {
-    OPCODE_WRITE = 1, /* is logged with a zxid of its own, even when it fails: an answer proves that
-                         it has passed the leader, and sent twice it may be done twice */
+    /* The request is logged with a zxid of its own, even if it fails: an answer proves that it has
+     * passed the leader, and if it is sent twice it may be done twice. */
+    OPCODE_WRITE = 1,
     OPCODE_IN_MULTI = 2,
     OPCODE_IN_MULTI_READ = 4,
     /* Which watch the request can leave. */
@@ -44,7 +45,8 @@ struct opcode {
     uint8_t reply;                  /* of reply_part; 0: the header is all */
 };
 
-/* Never NULL: a number that is no opcode gives one named "unknown" that has nothing. */
+/* Never NULL: for a number that is no opcode, returns one that is named "unknown" and has no
+ * properties. */
 const struct opcode *clave__opcode(int32_t op);
 
 /* The lowest opcode in use; tables indexed by opcode start here. */

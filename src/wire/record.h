@@ -161,7 +161,7 @@ struct wire_reply_header {
     int32_t err;
 };
 
-/* What a reply carries; which parts it has, opcode.c says. */
+/* The parts that a reply may have; the table in opcode.c says which ones it has. */
 struct wire_reply {
     struct jbytes path;
     struct jbytes data;
@@ -221,8 +221,8 @@ bool clave__wire_get_op(struct jreader *r, struct wire_op *op);
 void clave__wire_put_op(struct jwriter *w, const struct wire_op *op);
 bool clave__wire_get_result(struct jreader *r, struct wire_result *res);
 void clave__wire_put_result(struct jwriter *w, const struct wire_result *res);
-/* For a result whose reply the caller writes itself. With an error there is none, and `op` is
- * OP_ERROR. */
+/* Writes the header of a result whose reply the caller writes itself. With an error there is no
+ * reply, and `op` is OP_ERROR. */
 void clave__wire_put_result_header(struct jwriter *w, int32_t op, int32_t err);
 void clave__wire_put_ops_end(struct jwriter *w);
 

@@ -140,7 +140,7 @@ static clave_err x509_put_hex(struct buf *out, struct der d)
     return err;
 }
 
-/* Java reads these as UTF-8, whichever they are. */
+/* Java reads strings with these tags as UTF-8, whatever the tag says. */
 static bool x509_is_string(uint8_t tag)
 {
     return tag == DER_UTF8 || tag == DER_PRINTABLE || tag == DER_T61 || tag == DER_IA5 ||

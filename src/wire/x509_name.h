@@ -9,7 +9,7 @@
 
 /* Appends the text of a Name in DER. EINVAL: it is not a Name; ETOOBIG, ENOMEM. */
 clave_err clave__x509_name_put(struct buf *out, const void *der, size_t n);
-/* Whether an access list may contain this id: whether new X500Principal(id) accepts it. */
+/* True if an access list may contain this id, which is so if new X500Principal(id) accepts it. */
 bool clave__x509_name_valid(struct jbytes id);
 
 #endif
