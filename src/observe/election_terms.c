@@ -72,12 +72,12 @@ void clave__election_clear(struct election_model *m)
         clave__mem_free(m->mem, e->value);
         e->value = NULL;
         e->nvalue = 0;
-        e->over = true; /* until its node is told */
+        e->over = true; /* until its node is reported */
         election_changed(m, e);
     }
 }
 
-/* Finds the election or makes it; NULL: no memory. */
+/* Finds the election, or makes it. NULL: no memory. */
 static struct election *election_at(struct election_model *m, const char *path)
 {
     struct election *e = clave__election_find(m, path);
@@ -184,7 +184,7 @@ static bool election_has_leader(const struct election *e, const struct lock_mode
     return p && p->kind == QUEUE_LATCH && p->token == term->token;
 }
 
-/* Ends the terms of those that do not lead any more. */
+/* Ends the terms of candidates that do not lead any more. */
 static void election_end_old(struct election_model *m, const struct lock_model *locks, int64_t at)
 {
     for (struct election *e = NULL; (e = clave__election_after(m, e ? e->path : ""));) {

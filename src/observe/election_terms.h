@@ -13,7 +13,7 @@
 struct election_term {
     struct list link;
     int64_t token;
-    int64_t from, to; /* -1: it began before anybody looked; it lasts */
+    int64_t from, to; /* -1: from: the term began before anybody looked; to: it lasts */
     enum lock_cause cause;
     char who[];
 };
@@ -29,8 +29,8 @@ struct election {
     int64_t told_leader;  /* the leader according to the last event, by clave__election_leader_id */
     bool told_over;       /* `over` according to the last event */
     bool value_changed;   /* since the last event */
-    /* Of web/observe: the leader, likewise, and since when the engine has seen it lead, by the
-     * engine's own clock and not by wall clock. */
+    /* Used by web/observe: the leader, identified like told_leader, and since when the engine has
+     * seen it lead, by the engine's own clock and not by wall clock. */
     int64_t seen_leader, seen_from;
     bool over;   /* the node of its path is gone: there is nothing left to lead */
     char *value; /* data of the value's node: the name of the leader's node, a newline, the value */
@@ -52,7 +52,7 @@ void clave__election_model_fini(struct election_model *m);
 /* Notes who leads when the model of locks has been loaded, for the first time or anew. A leader
  * that led before still does; one that does not lead now led at most until `at`. */
 void clave__election_begin(struct election_model *m, const struct lock_model *locks, int64_t at);
-/* All nodes will be told again, before _begin; the terms are kept. */
+/* All nodes will be passed in again before _begin. The terms are kept. */
 void clave__election_clear(struct election_model *m);
 /* Notes a change of a lock: a candidate leads, or the leader's node is gone; _set_cause tells the
  * reason later. If there is no memory, the term is not recorded. */
@@ -67,10 +67,11 @@ void clave__election_take_before(struct election_model *m, struct election_model
  * appended, and say which leader's value they have. */
 void clave__election_node(struct election_model *m, const char *path, const void *data, size_t len);
 void clave__election_node_gone(struct election_model *m, const char *path);
-/* The length of the path of the election whose value a node of this name may have; 0: it is no such
- * name. */
+/* The length of the path of the election whose value a node of this name may have; 0: no election
+ * has such a name. */
 size_t clave__election_value_of(const char *path);
-/* The node at this path is gone, or back; ignored unless it is the node of an election. */
+/* The node at this path is gone (`over`), or is back; ignored unless it is the node of an
+ * election. */
 void clave__election_set_over(struct election_model *m, const char *path, bool over);
 
 /* Returns each election that may have changed, once; NULL: there are no more. */

@@ -118,7 +118,7 @@ static clave_err deadlocks_scan(struct queue_scan *s, const struct lock_model *m
     while (err == CLAVE_OK && n > 0 && (q = clave__lock_model_linked_after(m, q))) {
         bool with_leases = !q->leases && q->partner && q->partner->node.marks;
         if (with_leases)
-            continue; /* its leases are linked as well and include it */
+            continue; /* a semaphore's leases are linked as well, and include this queue */
         err = deadlocks_add_queue(s, q);
         if (err == CLAVE_OK && q->partner)
             err = deadlocks_add_queue(s, q->partner);

@@ -186,8 +186,8 @@ int64_t clave__lock_end_causes_deadline(const struct lock_end_causes *e)
 enum { NUMBERS_PER_MS = 1000 };
 enum { MOST_ENTRIES = 20000, KEPT_BYTES = 16 << 20, PLACE_MAX = 16384 };
 enum {
-    DEED_MAX = 4096,  /* bytes of JSON: a longer one is not kept */
-    MOST_DEEDS = 100, /* that wait for their entries */
+    DEED_MAX = 4096,  /* bytes of JSON: a longer deed is not kept */
+    MOST_DEEDS = 100, /* how many deeds may wait for their entries */
     DEED_LOOKS = 200, /* entries back from the newest in which a deed finds its own */
 };
 
@@ -228,7 +228,7 @@ static void lock_history_drop(struct history *h, struct history_entry *e)
     clave__mem_free(h->mem, e);
 }
 
-/* Its text is the caller's. */
+/* Removes the deed, whose text then belongs to the caller. */
 static char *lock_history_take_deed(struct history *h, struct said_deed *d)
 {
     char *text = d->text;
@@ -275,7 +275,7 @@ static void lock_history_set_deed(struct history *h, struct history_entry *e, ch
     h->bytes += n - before;
 }
 
-/* What was said of this place before its entry came. */
+/* Attaches what was said about this place before its entry came. */
 static void lock_history_find_deed(struct history *h, struct history_entry *e)
 {
     for (struct list *at = h->deeds.next; at != &h->deeds; at = at->next) {
@@ -300,7 +300,7 @@ static struct history_entry *lock_history_of_place(const struct history *h, int6
     return NULL;
 }
 
-/* As JSON; NULL: no memory, or too long. */
+/* The deed as JSON; NULL: no memory, or it is too long. */
 static char *lock_history_deed_text(const struct history *h, const struct history_deed *deed)
 {
     struct buf text;

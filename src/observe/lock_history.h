@@ -63,7 +63,7 @@ void clave__lock_end_causes_fini(struct lock_end_causes *e);
 /* Says why the node with this token is gone or is about to go. Causes that are not used are dropped
  * when newer ones need the room; if there is no memory, the cause stays unknown. */
 void clave__lock_end_causes_say(struct lock_end_causes *e, int64_t token, enum lock_cause cause);
-/* The same from somebody who only saw the node go: does not override what was said. */
+/* The same from code that only saw the node go; does not override what was said. */
 void clave__lock_end_causes_suppose(struct lock_end_causes *e, int64_t token,
                                     enum lock_cause cause);
 
@@ -80,7 +80,7 @@ struct lock_end *clave__lock_end_causes_take(struct lock_end_causes *e, int64_t 
 struct lock_end *clave__lock_end_causes_taken(struct lock_end_causes *e,
                                               const struct lock_node *slot, const char *path);
 void clave__lock_end_causes_free(struct lock_end_causes *e, struct lock_end *end);
-/* When the next one is due; CLAVE_NEVER: none. */
+/* When the next ended place is due; CLAVE_NEVER: none is pending. */
 int64_t clave__lock_end_causes_deadline(const struct lock_end_causes *e);
 
 /* ---- the history ----------------------------------------------------------------------------- */

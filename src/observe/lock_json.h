@@ -22,8 +22,8 @@ void clave__lock_time_json(struct json *j, const char *key, int64_t ms);
 /* What a stranger's node is not: "this is not a slot, but counts as one". */
 const char *clave__lock_stranger_what(const struct lock_stranger *s);
 /* The same with the command that removes it: "this is not a slot, but counts as one; to remove it:
- * clave rm -r /x/owners/foo"; without the command if it does not fit. The other tells of a limit
- * that is no number. Both return `out`. */
+ * clave rm -r /x/owners/foo"; without the command if it does not fit. The other function writes the
+ * fault of a limit that is not a number. Both return `out`. */
 enum { LOCK_FAULT_CAP = 2048 };
 const char *clave__lock_stranger_text(const struct lock_stranger *s, char out[LOCK_FAULT_CAP]);
 const char *clave__lock_bad_limit_text(const char *path, char out[LOCK_FAULT_CAP]);

@@ -1,11 +1,11 @@
-/* lock_listing.h - one lock, from a single listing of its nodes: for those who look once, such as
- * `clave locks`, a guarded write, or a question about a token. A lock_model of just these nodes
- * decides who holds.
+/* lock_listing.h - one lock, from a single listing of its nodes: for code that looks only once,
+ * such as `clave locks`, a guarded write, or a question about a token. A lock_model of just these
+ * nodes decides who holds.
  *
  * For locks, read-write locks and elections the names alone are enough. For a semaphore it may also
  * take the limit that a lease names, and the owner of the first place waiting for one; for a lock
- * with the mark of a lock delay, the content of the first place. Whose a node is, and whether it is
- * left over, can only be told from its Stat.
+ * with the mark of a lock delay, the content of the first place. Only a node's Stat shows whose the
+ * node is, and whether it is left over.
  *
  * The order of the reads matters: list the leases before those waiting for one, and read the mark
  * after the names. Then whoever holds according to the listing did hold at some moment before it

@@ -5,7 +5,7 @@
  * whatever the order in which it was told, always equals what reading the whole tree at that moment
  * would give. There are two exceptions. When Curator's request to release replaces the text of a
  * node, what the node said before is kept. And a persistent node that may be one of kazoo's leases
- * counts only from when kazoo's queue beside the path is known.
+ * counts only once kazoo's queue beside the path is known.
  *
  * Changing one place takes time logarithmic in its queue. Times are wall clock in milliseconds. The
  * folder:
@@ -58,8 +58,8 @@ struct lock_node {
     int64_t token;    /* its node's czxid; 0: unreadable */
     int64_t queued;   /* when its node was created or, if it is unreadable, first seen */
     int64_t held;     /* if it holds: when it was granted, as far as was seen */
-    int64_t recorded; /* when it was granted, as its node tells; -1: it does not */
-    bool promised;    /* `recorded` is right unless it had to wait */
+    int64_t recorded; /* when it was granted, according to its node; -1: the node does not say */
+    bool promised;    /* `recorded` is right unless the owner had to wait */
     int32_t version;
     uint32_t limit; /* the semaphore's limit, according to the node; 0: it names none */
     enum queue_kind kind;
@@ -76,12 +76,13 @@ struct lock_node {
     /* It already held when it was first seen, so `held` is when its node was created: it was
      * granted then or later. */
     bool held_before;
-    bool told;  /* that it holds has been reported */
+    bool told;  /* its grant has been reported */
     bool asked; /* it has been asked to release or, in an election, to resign */
-    /* If the holder before it is lost, it begins only after a lock delay. A candidate's node does
-     * not tell. */
+    /* If the holder before it is lost, it begins only after a lock delay. The node of a candidate
+     * does not show this. */
     bool delays;
-    /* It says that its work is: the check of `clave lock --health` fails, or it is being ended. */
+    /* Its node says that its work is unhealthy: the check of `clave lock --health` fails, or it is
+     * being ended. */
     bool unhealthy;
     /* The client is not allowed to read the node. Its name tells its kind and its place in the
      * queue, but nothing tells whose it is. */
@@ -138,13 +139,14 @@ struct lock_queue {
     size_t nkept; /* how many places are slots */
     bool limited; /* P/limit says how many slots there may be: */
     uint32_t slots_limit;
-    bool bad_limit;  /* P/limit is there, and says no number */
-    bool has_owners; /* P/owners is there: with P/limit it tells that the path is one of slots */
+    bool bad_limit;  /* P/limit exists, but is not a number */
+    bool has_owners; /* P/owners exists: together with P/limit this shows that the path is one of
+                        slots */
     struct ordered strangers; /* of leases: by name below the path */
     size_t nstrange[LOCK_STRANGE_SIDES];
     bool leases;
     bool kazoo;   /* kazoo's node exists that shows that the path is a semaphore's */
-    bool told;    /* it was shown in the last event about it */
+    bool told;    /* the last event about it showed it */
     int64_t mark; /* the token in the mark of a lock delay (clave/async/lock_delay.h); 0: there is
                      no mark */
     size_t nbare; /* how many places are leases only if this is a semaphore */
@@ -180,7 +182,7 @@ struct lock_model {
     size_t bytes, max_bytes; /* the memory of places and queues */
     uint64_t left_out;       /* nodes that did not fit in max_bytes since the last _clear */
     bool loading;
-    bool blind; /* what is told happened while nobody looked: in which order is not known */
+    bool blind; /* what is reported happened while nobody looked, so its order is not known */
     bool plain; /* any node with a number counts as a place of a lock, as in programs written by
                    hand */
     uint64_t seed;
@@ -281,8 +283,8 @@ const char *clave__lock_kind_name(enum lock_queue_kind kind);
 uint32_t clave__lock_limit(const struct lock_queue *q);
 size_t clave__lock_nwaiters(const struct lock_queue *q);
 size_t clave__lock_nleft_over(const struct lock_queue *q);
-/* A stock kazoo lock waits here that does not see the places before it: it may hold the lock, too
- * (clave__queue_kind_unseen). */
+/* True if a stock kazoo lock waits here that does not see the places before it, so it may hold the
+ * lock too (clave__queue_kind_unseen). */
 bool clave__lock_has_outside(const struct lock_queue *q);
 
 /* The holders, the waiters and the left-over places of a lock, each in queue order: the next one
@@ -313,10 +315,10 @@ static inline const char *clave__lock_stranger_name(const struct lock_stranger *
 /* The path of the place's node, to be freed by the caller; NULL: no memory. */
 char *clave__lock_node_path(const struct clave_mem *mem, const struct lock_node *p);
 
-/* Since when the place has held; -1: that is not known. LOCK_SINCE_NODE: its node tells, by the
- * servers' clock, and tells everybody the same. LOCK_SINCE_SEEN: the grant was seen, by the clock
- * of who looked; or it did not have to wait. The ctime of a place in a queue alone proves nothing
- * of its grant but that it was not earlier. */
+/* Since when the place has held; -1: that is not known. LOCK_SINCE_NODE: its node tells the time,
+ * by the servers' clock, so everybody reads the same time. LOCK_SINCE_SEEN: the grant was seen, and
+ * the time is by the clock of whoever saw it; or the place did not have to wait. The ctime of a
+ * place in a queue alone proves only that its grant was not earlier. */
 enum lock_since { LOCK_SINCE_UNKNOWN, LOCK_SINCE_SEEN, LOCK_SINCE_NODE };
 int64_t clave__lock_held_since(const struct lock_node *p, enum lock_since *how);
 

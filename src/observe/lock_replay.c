@@ -75,7 +75,7 @@ void clave__lock_replay_free(struct lock_replay *r)
     clave__mem_free(&mem, r);
 }
 
-/* Settles all changes; nobody is interested in them one by one. */
+/* Settles all changes at once, since nobody needs them one by one. */
 static void replay_settle(struct lock_replay *r)
 {
     for (struct lock_queue *q; (q = clave__lock_model_take_dirty(&r->model));)

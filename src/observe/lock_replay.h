@@ -36,8 +36,8 @@ clave_err clave__lock_replay_new(struct lock_replay **out, const struct clave_me
 /* NULL is ignored. */
 void clave__lock_replay_free(struct lock_replay *r);
 
-/* Tells a node of the tree as it was before the first transaction, in any order; then call
- * _loaded. */
+/* Adds a node of the tree as it was before the first transaction, in any order; call _loaded after
+ * the last one. */
 void clave__lock_replay_node(struct lock_replay *r, const char *path, const clave_stat *stat,
                              const void *data, size_t len);
 void clave__lock_replay_loaded(struct lock_replay *r);

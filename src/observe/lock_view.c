@@ -145,7 +145,7 @@ const struct lock_node *clave__lock_turn_of(const struct lock_node *p)
         p->queue->leases ? clave__lock_waiter_after(p->queue, NULL) : NULL;
     while (turn && p->kept &&
            !lock_is_owners_turn(
-               p, turn)) /* whoever finds a free slot need not be first in the queue */
+               p, turn)) /* a take that finds a free slot need not be first in the queue */
         turn = clave__lock_waiter_after(p->queue, turn);
     bool own = turn && (p->kept ? lock_is_owners_turn(p, turn) : turn->session == p->session);
     return own ? turn : NULL;
@@ -255,7 +255,7 @@ struct lock_node *clave__lock_waiter_after_key(const struct lock_queue *q,
     return q->partner ? lock_place_after(q->partner, key, live) : NULL;
 }
 
-/* Those of a semaphore can be in either of its queues. */
+/* The left-over places of a semaphore can be in either of its queues. */
 struct lock_node *clave__lock_left_over_after_key(const struct lock_queue *q,
                                                   const struct lock_key *key)
 {

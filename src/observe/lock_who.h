@@ -6,8 +6,8 @@
 #include "clave/async/slots.h"
 #include "observe/lock_model.h"
 
-/* Writes who it is: "web1 pid 4711 (nightly)". For a slot, its id and host, "rack-4 (web1)". For a
- * client that names neither host nor process: its name, or else the text of its node (kazoo's
+/* Writes who the owner is: "web1 pid 4711 (nightly)". For a slot, its id and host, "rack-4 (web1)".
+ * For a client that names neither host nor process: its name, or else the text of its node (kazoo's
  * identifier, or the address that Curator writes by default), or else its session. Returns out. */
 enum { LOCK_WHO_CAP = 256, LOCK_TEXT_CAP = LOCK_DATA_MAX + 1 + CLAVE_SLOT_ID_MAX + 1 };
 const char *clave__lock_who_says(const clave_identity *id, int64_t session, char out[LOCK_WHO_CAP]);
@@ -17,7 +17,8 @@ const char *clave__lock_who(const struct lock_node *p, char out[LOCK_WHO_CAP]);
  * that other clients wrote are left in both. */
 struct lock_label {
     char whose[LOCK_WHO_CAP];
-    const char *task; /* what it says of its state, and its command; points into the text below */
+    /* what the owner says of its state, and its command; points into the text below */
+    const char *task;
     const char *host; /* the same; NULL: unknown */
     int64_t pid;      /* 0: unknown */
     char data[LOCK_TEXT_CAP];
