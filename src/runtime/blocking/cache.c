@@ -16,7 +16,7 @@ struct clave_cache {
     clave_async_cache_cb *cb; /* the user's */
     void *arg;
     bool current;  /* under the loop's mutex, as is everything below */
-    clave_err err; /* why it follows nothing any more; CLAVE_OK: it does follow */
+    clave_err err; /* why the cache has ended; CLAVE_OK: it has not */
     struct cell changed;
 };
 

@@ -72,7 +72,7 @@ struct clave_client {
     clave_state state;
     clave_err why; /* why it has this state */
     bool was_connected;
-    clave_err refusal; /* of every host: see clave__uv_refusal */
+    clave_err refusal; /* why every host refuses: see clave__uv_refusal */
     int64_t id;
     bool ended; /* written by the loop's thread, which may read it without the mutex */
     bool stopped;
@@ -99,7 +99,8 @@ clave_err clave__child_open(struct child *c, clave_client *client, const struct 
                             loop_visit *make, const struct args *a);
 /* The same for a child that is made on the loop's thread. */
 void clave__child_adopt(struct child *c, clave_client *client, const struct child_kind *kind);
-/* On the loop's thread: publishes what the client's children copy at the end of every pass, now. */
+/* On the loop's thread: publishes now what the client's children otherwise publish at the end of
+ * every pass. */
 void clave__blocking_publish(clave_client *c);
 /* Ends the child, unless its client has ended it, and gives its reference back; its memory is the
  * caller's. Returns false if the process is a fork, in which nothing of the child may be
@@ -113,8 +114,8 @@ static inline void clave__blocking_client_ref(clave_client *c)
 }
 void clave__blocking_client_unref(clave_client *c);
 
-/* As clave__options_take for the struct of that name; if options are refused, clave_client_errmsg
- * says why. */
+/* As clave__options_take for the struct called `name`. If the options are refused,
+ * clave_client_errmsg says why. */
 clave_err clave__blocking_take_options(clave_client *c, void *dst, size_t dst_size, const void *src,
                                        const char *name);
 
@@ -133,11 +134,11 @@ clave_err clave__visit(clave_client *c, loop_visit *fn, const struct args *a);
 /* The latest fault, whose text clave_client_errmsg returns. */
 void clave__blocking_fault(clave_client *c, struct client_fault *out);
 
-/* Sets it. */
+/* Sets the text of the latest fault. */
 void clave__blocking_tell(clave_client *c, const char *text);
 
-/* On the loop's thread: what the tasks of this pass have requested is sent in one write, when all
- * of them have run. */
+/* On the loop's thread: when all tasks of this pass have run, sends what they have requested in one
+ * write. */
 void clave__blocking_flush_later(clave_client *c);
 
 /* A request of another thread. It is allocated on the heap: if it is given up after its timeout
@@ -154,7 +155,7 @@ typedef clave_err call_begin(struct call *c, const struct args *a);
 
 /* The arguments of a call or a visit; each uses the ones that it needs. */
 struct args {
-    void *of; /* the recipe's object, or more than fits in here */
+    void *of; /* the recipe's object, or a struct with arguments that do not fit in here */
     const char *path;
     const void *data;
     size_t len;

@@ -124,7 +124,7 @@ static clave_err make_client(clave_client *c, clave_client_options *own, const c
     clave_err err = CLAVE_OK;
     if (own->seed == 0)
         own->seed = clave_random_seed();
-    /* The file is good for one use, which a wrong option must not cost. */
+    /* The file is good for one use, and a wrong option must not use it up. */
     if (own->resume_file && !clave_async_client_host_fault(own->hosts) &&
         !clave_async_client_options_fault(own))
         err = clave__session_file_take(own->resume_file, &resumed, f);

@@ -18,7 +18,7 @@ struct counter_wait {
     clave_counter_change *change; /* allocated beforehand: the answer cannot fail */
 };
 
-/* What a call asks. */
+/* What a call asks for. */
 struct counter_question {
     clave_counter *n;
     enum { ASK_GET, ASK_ADD, ASK_SET, ASK_COMPARE } what;

@@ -14,7 +14,7 @@ struct clave_instances {
     clave_async_instances_cb *cb;    /* the user's */
     void *arg;
     bool current;  /* under the loop's mutex, as is everything below */
-    clave_err err; /* why nothing is followed any more; CLAVE_OK: it is */
+    clave_err err; /* why they have ended; CLAVE_OK: they have not */
     struct cell changed;
 };
 

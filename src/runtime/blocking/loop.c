@@ -44,8 +44,8 @@ int64_t clave__deadline_after(int64_t timeout_ms)
 
 /* ---- all loops of this process --------------------------------------------------------------- */
 
-/* Their list has a mutex of its own, which is held for a few instructions; no other mutex is taken
- * inside it. */
+/* The list of all loops has a mutex of its own, which is held for a few instructions; no other
+ * mutex is taken while it is held. */
 static pthread_mutex_t loops_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct list loops = {&loops, &loops};
 static struct client_totals loops_past;
@@ -131,8 +131,8 @@ void clave__loop_post_locked(clave_loop *l, struct task *t)
     assert(t->run);
     assert(!l->ending);
     list_push_back(&l->tasks, &t->link);
-    /* Under the mutex, because otherwise the loop could be closed between the push and the wake-up.
-     */
+    /* This stays under the mutex, because otherwise the loop could be closed between the push and
+     * the wake-up. */
     uv_async_send(&l->wake);
 }
 

@@ -26,8 +26,8 @@
 
 enum { FREE_WAIT_MS = 1000, IDENTITY_SIZE = 4096 };
 
-/* Written under the mutex, and except for `count` and `released` only by the loop's thread, which
- * may therefore read the rest without it. */
+/* Written under the mutex. Everything except `count` and `released` is written by the loop's thread
+ * only, which may therefore read it without the mutex. */
 struct thread_hold {
     struct list link;  /* in the mutex's thread_holds, then in its leaving */
     struct task task;  /* makes the loop's thread look at `released` */
@@ -139,8 +139,8 @@ static void on_left(clave_async_mutex *m, uint64_t owner, clave_err err, void *a
     free(t);
 }
 
-/* Takes one off `from`, which is the `count` or `released` of the hold; the mutex must be held.
- * Returns true if it was the last one. */
+/* Subtracts one from `from`, which is the `count` or `released` of the hold; the mutex must be
+ * held. Returns true if the hold has none left. */
 static bool take_off(struct thread_hold *t, unsigned *from)
 {
     assert(*from > 0);
@@ -513,7 +513,7 @@ static clave_err release_on_loop(clave_mutex *m, uint64_t owner, bool confirmed,
     struct release r = {.lock = m, .owner = owner, .confirmed = confirmed};
     struct args a = {.of = &r};
     clave_err err = clave__call(m->child.client, begin_release, &a, timeout_ms, NULL);
-    /* Time was up before the loop's thread got to it; it is released all the same. */
+    /* Time was up before the loop's thread got to it; the hold is released all the same. */
     if (err == CLAVE_ETIMEDOUT && !r.begun)
         (void)release_on_loop(m, owner, false, -1);
     return err;

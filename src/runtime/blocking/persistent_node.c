@@ -16,7 +16,8 @@ struct clave_persistent_node {
     void *event_arg;
     bool present; /* under the loop's mutex, as is everything below */
     bool conflict;
-    clave_err err; /* of the latest refusal; CLAVE_OK: none since the node was there */
+    clave_err err; /* the error of the latest refusal; CLAVE_OK: there was none since the node was
+                      there */
     struct cell changed;
 };
 

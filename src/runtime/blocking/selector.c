@@ -1,6 +1,7 @@
 /* selector.c - clave_selector: a task that acquires the lock, calls the user's function and
- * releases; and what runs that task, which is a thread of its own or the user's executor. The rules
- * are in recipe/election/selector_state.h. At most one task of a selector runs at a time. */
+ * releases the lock; and the runner of that task, which is a thread of the selector's own or the
+ * user's executor. The rules are in recipe/election/selector_state.h. At most one task of a
+ * selector runs at a time. */
 #include "clave/selector.h"
 
 #include <assert.h>
@@ -130,7 +131,7 @@ static void selector_run_task(clave_selector *s)
     err = clave_mutex_grant(s->lock, &grant);
     if (err == CLAVE_OK && selector_elect(s, grant))
         s->take(s, s->take_arg);
-    /* It was already lost: nothing failed, and it queues again if it should. */
+    /* The lock was already lost: nothing failed, and the selector queues again if it should. */
     selector_end_task(s, err == CLAVE_ELOST ? CLAVE_OK : err);
     (void)clave_mutex_release(s->lock);
     clave_grant_free(grant);
@@ -396,7 +397,7 @@ bool clave_selector_pause(clave_selector *s, int64_t ms)
     return !interrupted;
 }
 
-/* Call it with the mutex held. The grant while it leads, otherwise NULL. */
+/* Returns the grant while the selector leads, otherwise NULL. Call it with the mutex held. */
 static clave_grant *selector_look(const clave_selector *s)
 {
     return clave__selector_state_leads(&s->state) ? s->grant : NULL;

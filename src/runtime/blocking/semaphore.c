@@ -236,7 +236,7 @@ static clave_err release_lease(clave_lease *l, bool confirmed, int64_t timeout_m
     struct release r = {.lease = l, .confirmed = confirmed};
     struct args a = {.of = &r};
     clave_err err = clave__call(l->parent->child.client, begin_release, &a, timeout_ms, NULL);
-    /* Time was up before the loop's thread got to it. */
+    /* Time was up before the loop's thread got to it; the lease is released all the same. */
     if (err == CLAVE_ETIMEDOUT && !r.begun)
         (void)release_lease(l, false, -1);
     if (err == CLAVE_ECLOSED && !r.begun)

@@ -5,8 +5,8 @@
 #include "clave/grant.h"
 #include "runtime/blocking/call.h"
 
-/* Finds the grant of what `owner` holds of a holder, whose type the function knows. Called on the
- * loop's thread. */
+/* Finds the grant of what `owner` holds through the holder, whose type the function knows. Called
+ * on the loop's thread. */
 typedef clave_err thread_grant_find(void *holder, uint64_t owner, clave_async_grant **out);
 
 /* Any thread: makes a grant from the one that `find` finds. Errors as `find`; ENOMEM, ECLOSED. */

@@ -32,7 +32,7 @@ struct source {
     struct client_settings *s;
     struct unset unset;
     const struct fault *f;
-    clave_err err; /* what was wrong in it */
+    clave_err err; /* what was wrong in this source */
     unsigned connect_line;
 };
 

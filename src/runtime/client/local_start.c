@@ -65,7 +65,7 @@ struct launch {
     int null, log, says[2];
     int held[3], nheld; /* see local_open_null */
     int nfiles;         /* all descriptors are below this */
-    off_t log_from;     /* what was in the log before is not this server's */
+    off_t log_from;     /* the size of the log before: what is before it is not this server's */
     char excuse[400];
 };
 
@@ -357,7 +357,7 @@ static void local_dial_pause_ms(int ms)
     poll(NULL, 0, ms);
 }
 
-/* Decides by the outcome of starting a server whether to continue trying. */
+/* Decides from the outcome of starting a server whether to continue trying. */
 static bool local_dial_goes_on(enum local_word word, unsigned *mute, bool *for_good)
 {
     *mute = word == LOCAL_SAYS_NOTHING ? *mute + 1 : 0;

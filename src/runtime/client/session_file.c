@@ -73,7 +73,7 @@ clave_err clave__session_file_take(const char *file, char **text, const struct f
     clave_err err = resume_check(fd, file, &st, f);
     if (err == CLAVE_OK) /* first: what is not a session may be a file that somebody needs */
         err = resume_read(fd, file, (size_t)st.st_size, text, f);
-    /* Of two processes that have opened it, one removes it. */
+    /* If two processes have opened the file, only one of them removes it. */
     if (err == CLAVE_OK && unlink(file) != 0)
         err = errno == ENOENT
                   ? clave__start_error(f, CLAVE_EINVAL,
@@ -103,7 +103,7 @@ clave_err clave__session_file_begin(struct session_file *o, const char *file, co
     snprintf(o->temporary, n, "%s.tmp", file);
     if (lstat(file, &st) == 0 && !S_ISREG(st.st_mode))
         return hand_over_fault(f, file, S_ISDIR(st.st_mode) ? EISDIR : EEXIST);
-    (void)unlink(o->temporary); /* of a process that was killed meanwhile */
+    (void)unlink(o->temporary); /* left by a process that was killed meanwhile */
     o->fd = open(o->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (o->fd < 0)
         return hand_over_fault(f, o->temporary, errno);

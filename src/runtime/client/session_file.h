@@ -6,8 +6,9 @@
 
 #include "runtime/start_error.h"
 
-/* Takes the session out of the file, to be freed by the caller, and removes the file. EINVAL: it is
- * not fit for that, or another process has just taken it; others by the errno. */
+/* Takes the session out of the file, to be freed by the caller, and removes the file. EINVAL: the
+ * file is not fit for a secret, or another process has just taken it; other errors according to
+ * errno. */
 clave_err clave__session_file_take(const char *file, char **text, const struct fault *f);
 
 struct session_file {
@@ -15,7 +16,7 @@ struct session_file {
     char *temporary;
     int fd; /* -1: none */
 };
-/* Begins the file under another name, with room for a session, so that what can fail has failed
+/* Begins the file under another name, with room for a session, so that whatever can fail fails
  * before anything is handed over. EIO, ENOMEM. In every case, _end follows. */
 clave_err clave__session_file_begin(struct session_file *o, const char *file,
                                     const struct fault *f);

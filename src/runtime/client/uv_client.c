@@ -21,8 +21,8 @@
 #include "runtime/tls/tls_filter.h"
 
 /* INPUT_SIZE: each read allocates its own buffer, so an idle session has none. READS_A_TURN: after
- * this many full reads it is the loop's turn, because input may cause much work, and others have
- * some too. */
+ * this many full reads the loop gets its turn, because input may cause much work, and the other
+ * handles have work too. */
 enum { INPUT_SIZE = 16384, SPARE_INPUT = 256, READS_A_TURN = 2 };
 
 struct clave_uv {
@@ -266,7 +266,8 @@ static const struct channel_ops uv_client_channel = {
     .closed = uv_client_on_closed,
 };
 
-/* `err`: if there is no socket, nothing else reports that the dial has failed. */
+/* The channel has begun to dial, or (`err`) has no socket: then nothing else reports that the dial
+ * has failed. */
 static void uv_client_dialled(clave_uv *u, int err)
 {
     if (err == 0)
@@ -416,7 +417,7 @@ static void uv_client_drive(clave_uv *u)
     if (u->stopping) {
         if (!uv_is_closing((const uv_handle_t *)&u->timer))
             uv_client_close_all(u);
-        return; /* it is busy from now on: the engine is not called again */
+        return; /* the client is busy from now on, so the engine is not called again */
     }
     uv_client_arm(u);
     if (u->settled)

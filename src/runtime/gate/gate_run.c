@@ -32,7 +32,7 @@ enum { MAX_METRIC_PATHS = 64, MOST_ENDS = 4096 };
 /*   SERVING ──_stop──▶ CLOSING ──sessions ended, or grace──▶ DRAINING ──no clients──▶ STOPPED */
 enum gate_phase { GATE_SERVING, GATE_CLOSING, GATE_DRAINING, GATE_STOPPED };
 
-/* What the server in the same process has told, and the gate's thread has not read yet. */
+/* What the server in the same process has reported, and the gate's thread has not read yet. */
 struct server_news {
     pthread_mutex_t
         mutex; /* held no longer than a copy takes: the gate never holds up the server */
@@ -63,10 +63,10 @@ struct gate {
     struct gate_access *access;
     pthread_mutex_t mutex;
     struct gate_access *next_access; /* under the mutex; NULL: no change */
-    struct gate_limits next_limits;  /* under the mutex: those that go with next_access */
+    struct gate_limits next_limits;  /* under the mutex: the limits that go with next_access */
     size_t file_connections;         /* how many the limit of open files allows */
-    size_t sender_sessions;          /* of one sender, unless set; 0: four fifths of all */
-    char *metric_text;               /* what metric_paths point into */
+    size_t sender_sessions; /* the limit for one sender, unless it is set; 0: four fifths of all */
+    char *metric_text;      /* what metric_paths point into */
     const char *metric_paths[MAX_METRIC_PATHS];
     size_t nmetric_paths;
     struct gate_audit *audit; /* NULL: none */
@@ -107,8 +107,9 @@ static unsigned gate_max_connections(const struct gate *g, const struct gate_lim
 }
 
 /* One sender's sessions must not use up what the servers take from this address: nobody else could
- * make a session then. Four fifths of what half of the servers take, since the others may be down,
- * less the gate's own session. 0: the servers do not count this gate, and four fifths of all do. */
+ * make a session then. Returns four fifths of what half of the servers take, since the others may
+ * be down, less the gate's own session. Returns 0 if the servers do not count this gate's
+ * connections: then four fifths of all sessions are the limit. */
 static size_t gate_default_sender_sessions(const struct gate *g, const struct gate_options *o)
 {
     struct hosts hosts;

@@ -76,8 +76,8 @@ const char *gate_address(const struct gate *g, size_t i);
 void gate_run(struct gate *g);
 /* Any thread. Requests that are waiting get their answers; see clave__web_close. */
 void gate_stop(struct gate *g);
-/* Any thread: both apply to requests from shortly afterwards on. `access` belongs to the gate from
- * now on. */
+/* Any thread. Both apply to requests that arrive from shortly afterwards on. `access` belongs to
+ * the gate from now on. */
 void gate_change(struct gate *g, struct gate_access *access, const struct gate_limits *limits);
 /* Any thread, for SIGHUP: opens the audit log again by its name and reads the TLS files again.
  * Connections continue. Returns true if there are TLS files and the new ones are in use; if they

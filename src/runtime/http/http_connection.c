@@ -1,18 +1,18 @@
 /* http_connection.c - one connection of an HTTP server: its bytes, its peer, TLS; when it goes on,
  * how long each of its states may last, and which connection makes room for another; its requests
- * and their answers, one after the other. Bytes that arrive are parsed as requests; those of an
- * answer are fetched as the socket takes them: its head, and a body of known length, or pieces in
- * chunks. So nothing is made for a client that does not read.
+ * and their answers, one after the other. Bytes that arrive are parsed as requests. The bytes of an
+ * answer are fetched as the socket takes them: its head, then a body of known length, or pieces in
+ * chunks. So no piece is made for a client that does not read.
  *
  * All connections share the time of a turn of the loop with each other and with the loop's other
- * work; those that are not done with it are in `ready`, and continue in a later turn. One ends when
- * its state has lasted too long, because a client that trickles bytes or does not read must not
- * keep its place; every state except HTTP_WAITING has a limit.
+ * work; connections that have more to do are in `ready`, and continue in a later turn. A connection
+ * ends when its state has lasted too long, because a client that trickles bytes or does not read
+ * must not keep its place; every state except HTTP_WAITING has a limit.
  *
  * What must stay true: until its channel is closing, a connection is in the list of its state,
- * ordered by `until`, and counts for its address; which one makes room is found in the same time,
- * however many connections there are. For each exchange that has begun, the owner is told exactly
- * once that it is over. */
+ * ordered by `until`, and counts for its address; finding the one that makes room takes the same
+ * time, however many connections there are. For each exchange that has begun, the owner's `ended`
+ * is called exactly once. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,9 +32,10 @@
 
 /* MOST_LEFT: how many bytes may follow a request that is not answered yet, before reading stops.
  * WRITES_A_TURN: how often the socket is written to before others have a turn. MOST_THROWN_*:
- * bodies of refused requests are still read, for the sake of simple clients that send all of it
- * first and would otherwise find the connection reset: as long as the bytes per second over all
- * connections are within their bound, and beyond that up to a bound per connection. */
+ * bodies of refused requests are still read, for the sake of simple clients that send the whole
+ * body first and would otherwise find the connection reset. They are read as long as the bytes per
+ * second over all connections are within their bound, and beyond that up to a bound per
+ * connection. */
 enum {
     MOST_LEFT = 16 * 1024,
     WRITES_A_TURN = 8,
@@ -43,8 +44,8 @@ enum {
     MAX_SUBJECT = 8192,
     RESUMED_A_TURN = 128
 };
-/* After this time no further request is begun in a turn of the loop, and no further piece made. It
- * counts from the first of them, so every turn does at least one. */
+/* After this time no further request is begun in a turn of the loop, and no further piece made. The
+ * time counts from the first request or piece of the turn, so every turn does at least one. */
 enum { TURN_NS = 2000000 };
 
 struct http_exchange {
@@ -58,9 +59,9 @@ struct http_exchange {
     uint64_t taken_at;        /* when everything sent before had been taken, by the loop's clock */
     struct buf out;           /* what is to be sent next */
     bool is_due;              /* waiting to begin, in a turn that has time for it */
-    bool is_begun, is_over;   /* what the owner was told */
+    bool is_begun, is_over;   /* whether `begin` and `ended` of the owner were called */
     bool is_whole;            /* all of the request has arrived */
-    bool is_faulty;           /* what follows cannot be understood */
+    bool is_faulty;           /* the bytes that follow cannot be understood */
     bool has_head;            /* the head of the answer was made */
     bool is_chunked, is_done; /* the answer is chunked; its last piece was made */
     bool has_made_piece;      /* others should have their turn now */
@@ -90,7 +91,7 @@ struct http_address {
     struct map_node node;
     struct http_address_key key;
     bool is_exempt;
-    struct list link;               /* in `with`, unless it has no unknown connections */
+    struct list link;               /* in `with`, if the address has unknown connections */
     struct list of[HTTP_STANDINGS]; /* oldest first */
     size_t n, nunknown;
 };
@@ -207,14 +208,15 @@ static void http_connection_leave(struct http_connection *c)
     clave__mem_free(h->o.mem, a);
 }
 
-/* True if the connection is of an exempt address. Its requests may come from different senders, so
- * it is never HTTP_KNOWN. */
+/* True if the connection comes from an exempt address. Its requests may come from different
+ * senders, so it is never HTTP_KNOWN. */
 static bool http_connection_is_exempt(const struct http_connection *c)
 {
     return c->from && c->from->is_exempt;
 }
 
-/* Changes the standing; HTTP_KNOWN never changes. HTTP_UNASKED: it was answered, and is idle. */
+/* Changes the standing; HTTP_KNOWN never changes. HTTP_UNASKED: the connection was answered, and is
+ * idle. */
 static void http_connection_stands(struct http_connection *c, enum http_standing to)
 {
     if (!c->from || c->standing == HTTP_KNOWN || c->standing == to)
@@ -390,8 +392,8 @@ static void http_turn_on_timer(uv_timer_t *t)
     http_turn_arm(h, http_connections_expire(h));
 }
 
-/* Makes sure that the timer runs by then. If it runs too early it finds out when to run next, which
- * costs less than moving it each time. */
+/* Makes sure that the timer runs by then. A timer that runs too early finds out when to run next,
+ * which costs less than moving it each time. */
 static void http_turn_arm(struct http *h, uint64_t until)
 {
     uint64_t now = uv_now(h->o.loop);
@@ -518,7 +520,7 @@ static void http_output_fields(struct http_exchange *x)
     const struct web_answer *a = x->answer;
     for (size_t i = 0; i < a->nheaders; i++) {
         if (strcasecmp(a->headers[i].name, "Connection") == 0)
-            x->closes = true; /* this is all it has to say */
+            x->closes = true; /* answers have this header only to say "close" */
         else
             http_output_field(x, a->headers[i].name, a->headers[i].value);
     }
@@ -696,7 +698,7 @@ static struct http_exchange *http_exchange_new(struct http_connection *c)
     return x;
 }
 
-/* The owner is told that it is over if it was told that it began. */
+/* Calls the owner's `ended` if its `begin` was called. */
 static void http_exchange_free(struct http_exchange *x)
 {
     assert(!x->is_over);
@@ -801,7 +803,7 @@ static void http_exchange_end_request(struct http_exchange *x)
         o->body_done(o->arg, x->user);
 }
 
-/* The head of the request is complete: tells the owner. */
+/* The head of the request is complete: calls the owner's `begin`. */
 static void http_exchange_begin(struct http_exchange *x)
 {
     assert(!x->is_begun && !x->is_over);
@@ -946,7 +948,7 @@ static bool http_connection_next(struct http_connection *c)
     return false;
 }
 
-/* There is nothing to send at the moment. A client that has hung up is not waited for. */
+/* There is nothing to send at the moment. There is no waiting for a client that has hung up. */
 static void http_connection_pause(struct http_connection *c)
 {
     enum { KEEP = 1024 };
@@ -1048,7 +1050,8 @@ static bool http_connection_is_done(struct channel *ch)
     return x && x->is_broken;
 }
 
-/* The handshake continues, or has failed: then the client is told why, and that nothing follows. */
+/* The handshake continues. If it has failed, sends what tells the client why, then ends the
+ * output. */
 static void http_connection_shake(struct http_connection *c)
 {
     clave__http_connection_flush(c);

@@ -21,12 +21,13 @@
  * session's secret, a user, a certificate), as long as it does not occupy more than four fifths of
  * all places in this way. A connection of a known sender never has to make room. When all places
  * are taken, a new connection takes the place of a connection of an unknown sender, from the
- * address that has the most of those, to within a factor of two (an address is an IPv4 address or
- * an IPv6 network of 64 bits; each user of a Unix socket counts as one). Among these, one that was
- * answered 401 goes first, then the one that has been without a request for longest, then the one
- * with the oldest request. Exempt addresses (proxies, which speak for many senders) take no part in
- * this: their connections stay. Only if there is no other candidate, the exempt connection that was
- * answered and has been idle for longest goes; a proxy opens another one when it needs it.
+ * address that has the most unknown connections, to within a factor of two (an address is an IPv4
+ * address or an IPv6 network of 64 bits; each user of a Unix socket counts as one). Among the
+ * connections of that address, one that was answered 401 goes first, then the one that has been
+ * without a request for longest, then the one with the oldest request. Exempt addresses (proxies,
+ * which speak for many senders) take no part in this: their connections stay. Only if there is no
+ * other candidate, the exempt connection that was answered and has been idle for longest goes; a
+ * proxy opens another one when it needs it.
  *
  * So with N places, a lock holder's new connection survives as long as its address has fewer than
  * half of the unknown connections of some other address. Among addresses that have equally many (a
@@ -51,7 +52,7 @@ struct http_shares {
 /* The size of one read from a client. */
 enum { HTTP_READ_SIZE = 32 * 1024 };
 
-struct http_address; /* opaque: whose connections are counted together */
+struct http_address; /* opaque: an address whose connections are counted together */
 
 struct http {
     struct http_options o;
@@ -72,7 +73,7 @@ struct http {
     bool is_quiet;       /* no more connections are accepted */
     /* When the log may mention again that accepting fails, by the loop's clock. */
     uint64_t may_tell_at;
-    uint64_t turned_at; /* the same for turning a client away */
+    uint64_t turned_at; /* when the log may mention again that a client was turned away */
     uint64_t second;    /* the second of the loop's clock in which this many bytes of refused bodies
                            were read */
     size_t thrown_away;

@@ -235,7 +235,7 @@ static bool http_parse_head_point(struct http_head *head, size_t path_at)
     return true;
 }
 
-/* Called when the head is complete. Returns 0, or a status like http_parse_head_put; 400: a name
+/* Called when the head is complete. Returns 0, or a status as http_parse_head_put does; 400: a name
  * contains a space. */
 static unsigned http_parse_head_finish(struct http_head *head)
 {
@@ -422,8 +422,7 @@ static const char *http_parse_why(unsigned status)
     }
 }
 
-/* Sets the status for what the library refuses; if a callback refused, it has already set its
- * own. */
+/* Sets the status for what the library refuses. A callback that refused has already set its own. */
 static void http_parse_judge(struct http_parse *t, int fault, char at)
 {
     if (t->refused) {

@@ -31,7 +31,7 @@ const char clave__http_to_foreign[] =
 
 /* ---- accepting ------------------------------------------------------------------------------ */
 
-/* Makes the kernel probe the client. A client that has lost its power or its network says nothing,
+/* Makes the kernel probe the client. A client that has lost its power or its network sends nothing,
  * while a lock may be held for it. */
 static void http_probe(int fd)
 {
@@ -50,7 +50,7 @@ static void http_take(struct http *h, const struct listener *l, int fd)
     clave__listen_name_peer(fd, l->is_unix, &peer);
     if (!l->is_unix)
         http_probe(fd);
-    if (!l->is_unix && peer.family == 0) /* it is gone already */
+    if (!l->is_unix && peer.family == 0) /* the client is gone already */
         close(fd);
     else
         clave__http_connection_take(h, fd, &peer, l->tls, l->is_proxied);

@@ -39,7 +39,7 @@ enum http_state {
     HTTP_WAITING,   /* waiting for the owner */
     HTTP_SENDING,   /* the client takes no output */
     HTTP_SHAKING,   /* in the TLS handshake */
-    HTTP_LINGERING, /* waiting until the client has read what it was told */
+    HTTP_LINGERING, /* waiting until the client has read the answer */
     HTTP_STATES
 };
 
@@ -76,9 +76,10 @@ struct http_options {
     /* For addresses with "tls:"; made with clave__http_alpn. NULL: there are none. Its files may be
      * read again in the meantime. */
     struct clave_tls *tls;
-    unsigned max_connections;  /* http_internal.h says which make room beyond this; each is an open
-                                  file */
-    unsigned ever_connections; /* what _set_max_connections may raise it to; 0: max_connections */
+    unsigned max_connections;  /* beyond this, connections have to make room (http_internal.h); each
+                                  is an open file */
+    unsigned ever_connections; /* the most that _set_max_connections may raise it to; 0:
+                                  max_connections */
     size_t max_head;           /* longest request line with its fields; 0: 32 KiB */
     unsigned silent_s; /* without a byte, except while waiting for an answer; 0: only `ms` counts */
     uint64_t total_ms; /* lifetime of a connection, whatever it does; 0: no limit */
@@ -124,8 +125,8 @@ const char *clave__http_header(const struct http_exchange *x, const char *name);
  * is consumed (but not freed); `end` is for the owner to call. If `more` has nothing at the moment,
  * call _wake later; but see piece_a_turn. NULL: there is no memory for an answer, so send 503. */
 void clave__http_answer(struct http_exchange *x, struct web_answer *a);
-/* There may be more of the answer. If called inside `more`, it is asked for more in the next
- * turn. */
+/* There may be more of the answer. If this is called inside `more`, `more` is called again in the
+ * next turn. */
 void clave__http_wake(struct http_exchange *x);
 
 #endif

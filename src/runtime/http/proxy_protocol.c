@@ -1,6 +1,6 @@
 /* proxy_protocol.c - the header that a proxy sends before everything else (proxy_protocol.h), and
  * the filter of a channel that strips it; http_connection.c adds that filter. Nothing in a header
- * is believed until all of it has arrived. */
+ * is trusted until all of it has arrived. */
 #include "runtime/http/proxy_protocol.h"
 
 #include <arpa/inet.h>
