@@ -72,7 +72,8 @@ static bool foreground_group_take(struct foreground_group *t)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* With a watchdog both are what it leaves, even if it turns out that the device cannot be used. */
+/* With a watchdog, grace and lead are the times that the watchdog leaves, even if it turns out that
+ * the device cannot be used. */
 int64_t child_grace(const struct runner *r)
 {
     int64_t timeout = clave_async_client_session_timeout(r->client);
@@ -226,9 +227,9 @@ static int child_code_of_status(int status)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* No process of the fence is alive any more, or it could not be started. Whatever has ended it but
- * its own end and its time ends this process too: the hold is lost or asked for, or somebody has
- * sent a signal, or without a guardian no command can be started. */
+/* No process of the fence is alive any more, or it could not be started. If the fence was ended by
+ * anything but its own end or its time limit, this process ends too: the hold is lost or asked for,
+ * somebody has sent a signal, or there is no guardian to start a command. */
 static void child_conclude_fence(struct runner *r, enum kill_policy_cause cause,
                                  const struct run_fence_end *end)
 {
@@ -308,8 +309,8 @@ void child_asked(struct runner *r)
     lock_message_asked(r->plan);
 }
 
-/* Shows in the node why the work is ended, or why the check fails, or else what the command says;
- * unless it already names a process that cannot be killed, which matters more. */
+/* Shows in the node why the work is ended, or why the check fails, or else what the command says. A
+ * text that names a process which cannot be killed stays in the node, because that matters more. */
 static void child_show_text(struct runner *r)
 {
     char text[HEALTH_WHY_CAP + 64], said[COMMAND_NOTIFY_CAP];
@@ -456,7 +457,8 @@ static void child_begin_sweep(struct runner *r, const char *fault)
     command_notify_excuse(r);
     uv_poll_stop(&r->reports);
     uv_timer_stop(&r->watchdog);
-    /* Kill first: guardian_dismiss waits for the guardian to end, which may take time. */
+    /* The kill comes first, because guardian_dismiss waits for the guardian to end, which may take
+     * time. */
     cgroup_kill(&r->guardian.cgroup);
     proctree_kill(0);
     diag(r->o, "%s: the guardian %s: ending the command", r->plan->path, fault);
@@ -466,9 +468,9 @@ static void child_begin_sweep(struct runner *r, const char *fault)
 
 /* ---- the guardian's reports ------------------------------------------------------------------ */
 
-/* The command was stopped. If the terminal stopped it because it needs the terminal, it gets it; if
- * we are not in the foreground either, we stop as it would have without us. If the user stopped it,
- * we stop too, with our whole job. */
+/* The command was stopped. If it was stopped because it needs the terminal, we lend it the
+ * terminal; if we are not in the foreground either, we stop, as the command would have without us.
+ * If the user stopped it, we stop too, with our whole job. */
 static void child_on_command_stopped(struct runner *r, int sig)
 {
     bool asks = sig == SIGTTIN || sig == SIGTTOU;
@@ -481,8 +483,8 @@ static void child_on_command_stopped(struct runner *r, int sig)
     }
 }
 
-/* Whether the command is a single argument with shell syntax in it, such as people pass to
- * `flock -c`. */
+/* True if the command is a single argument with shell syntax in it, such as people pass to `flock
+ * -c`. */
 static bool child_is_shell_line(char *const *argv)
 {
     return !argv[1] && argv[0][strcspn(argv[0], " \t|&;<>$*")] != '\0';

@@ -19,8 +19,9 @@ struct foreground_group {
     pid_t lent; /* the process group that has it; 0: not lent */
 };
 
-/* Both in milliseconds, derived from the session timeout that the server granted: child_grace is
- * the time from SIGTERM to SIGKILL, child_lead the time from SIGKILL to the hold deadline. */
+/* Both times are in milliseconds, and derived from the session timeout that the server granted:
+ * child_grace is the time from SIGTERM to SIGKILL, child_lead the time from SIGKILL to the hold
+ * deadline. */
 int64_t child_grace(const struct runner *r);
 int64_t child_lead(const struct runner *r);
 /* Finds the terminal of this process. Called before the loop runs. */
@@ -40,11 +41,11 @@ void child_lost(struct runner *r, clave_err why);
 /* Another participant asks for the lock, or asks the leader to resign: ends the command with its
  * usual grace. */
 void child_asked(struct runner *r);
-/* The health of the command may have changed: says so in the lock's node, and ends the command when
- * it is over with it. */
+/* The health of the command may have changed: shows it in the lock's node, and ends the command if
+ * its health demands it. */
 void child_on_judged(struct runner *r);
-/* The command has said something of its state, or is silent for too long: takes the lock as --ready
- * has it, shows its status, and ends the command when it is over with it. */
+/* The command has reported something about its state, or is silent for too long: takes the lock as
+ * --ready specifies, shows the status, and ends the command if the policy demands it. */
 void child_on_notified(struct runner *r);
 void child_on_signal(struct runner *r, int sig);
 /* On SIGCHLD: waits for every child that has ended. Besides the guardian these are hooks, orphans

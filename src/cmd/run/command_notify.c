@@ -46,8 +46,8 @@ bool command_notify_take_flag(struct command_notify_plan *p, struct options *o, 
     }
 }
 
-/* A unit's watchdog is the command's when the command is the one that talks to systemd: clave feeds
- * that of the unit itself, and sees to it that the command does its part. */
+/* If the command is what talks to systemd, the watchdog of the unit is meant for the command: clave
+ * feeds the unit's watchdog itself, and demands the same signs of life from the command. */
 int command_notify_check(struct run_plan *p)
 {
     enum { READY_MS = 90000 }; /* systemd's own default */
@@ -75,7 +75,7 @@ int command_notify_check(struct run_plan *p)
 
 struct command_message {
     char text[SD_NOTIFY_CAP + 1];
-    bool whole; /* it is text without a NUL, and was not cut short */
+    bool whole; /* the message is text without a NUL, and was not cut short */
     struct ucred from;
     struct timespec sent_at;
     bool has_descriptors;
@@ -98,7 +98,8 @@ static void command_message_take_control(struct command_message *m, struct msghd
             memcpy(&m->from, CMSG_DATA(c), n);
         if (c->cmsg_type == SCM_TIMESTAMPNS && n == sizeof m->sent_at)
             memcpy(&m->sent_at, CMSG_DATA(c), n);
-        /* A system that does not say when a message was sent leaves room for a few. */
+        /* On a system that does not tell when a message was sent, there is room for a few
+         * descriptors. */
         for (size_t i = 0; c->cmsg_type == SCM_RIGHTS && i < n / sizeof(int); i++)
             close(((const int *)(const void *)CMSG_DATA(c))[i]);
         m->has_descriptors |= c->cmsg_type == SCM_RIGHTS;
@@ -161,7 +162,7 @@ static enum command_line command_message_classify(const char *line)
 {
     static const struct {
         const char *begins;
-        bool whole; /* the line is no longer */
+        bool whole; /* the line was not cut */
         enum command_line is;
     } rows[] = {
         {"READY=1", true, LINE_READY},
@@ -219,9 +220,9 @@ static void command_message_parse(struct command_message *m)
 /* ---- what follows from it -------------------------------------------------------------------- */
 
 /* A message is from the command if its sender descends from the guardian, as all of the command
- * does and no hook or check. A sender that has ended meanwhile cannot be placed, nor one in a PID
- * namespace that hides it: such a one has to be of our user, or root. systemd-notify(1) speaks in
- * the name of its parent if it may, which is the guardian if that parent has ended. */
+ * does and no hook or check. If the sender has ended meanwhile, or is hidden by a PID namespace,
+ * its descent cannot be checked: then it has to run as our user, or as root. systemd-notify(1)
+ * speaks in the name of its parent if it may; if that parent has ended, this is the guardian. */
 static bool command_notify_accepts(const struct runner *r, const struct ucred *from)
 {
     struct proc_stat its;
@@ -276,7 +277,7 @@ static void command_notify_take_status(struct runner *r, const char *status)
 
 static void command_notify_on_due(uv_timer_t *timer);
 
-/* Judges if that is due, and tells what has changed. */
+/* Asks the policy if that is due, and reports what has changed. */
 static void command_notify_look(struct runner *r)
 {
     struct command_notify *n = &r->command_notify;
@@ -320,13 +321,14 @@ static void command_notify_heed(struct runner *r, struct command_message *m)
 
 /* The last close of a descriptor may block, because a connection lingers, a terminal drains or a
  * file server does not answer, and any user of this machine may send one. So the loop only looks at
- * a message with descriptors, and a thread of its own, a taker, takes it off the queue. Since there
+ * a message that has descriptors; a separate thread, a taker, takes it off the queue. Since there
  * is no room for the descriptors, the kernel drops them without the flush of close(2), during which
  * a FUSE server can block a process that no signal wakes.
  *
  * The next message is looked at when the taker has reported. A taker that is late is interrupted
  * with TAKER_SIGNAL, which ends the wait for a connection or a terminal, and is not waited for any
- * longer. If TAKERS_CAP of them are stuck nevertheless, nothing is heard until one is not. */
+ * longer. If TAKERS_CAP of them are stuck nevertheless, no message is read until one of them is
+ * free again. */
 enum { TAKERS_CAP = 8, TAKER_SIGNAL = SIGURG, TAKER_LATE_MS = 250 };
 
 /* Allocated apart from the runner, because a stuck thread outlives it. */
@@ -436,7 +438,7 @@ static void command_notify_on_late(uv_timer_t *timer)
     struct command_message m;
     if (command_message_look(&m, n->socket) && m.sent_at.tv_sec == n->taken.tv_sec &&
         m.sent_at.tv_nsec == n->taken.tv_nsec) {
-        if (n->taker) /* it has not had a processor yet */
+        if (n->taker) /* the taker has not had a processor yet */
             uv_timer_start(timer, timer->timer_cb, TAKER_LATE_MS, 0);
         else
             command_notify_start_taker(r);
@@ -471,7 +473,7 @@ static void command_notify_on_message(uv_poll_t *poll, int status, int events)
     command_notify_look(r);
 }
 
-/* If it was this process that did not run, the word may have come in time. */
+/* If this process was the one that did not run, the command's message may have come in time. */
 static void command_notify_on_due(uv_timer_t *timer)
 {
     struct runner *r = timer->data;

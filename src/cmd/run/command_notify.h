@@ -44,18 +44,18 @@ int command_notify_check(struct run_plan *p);
 struct command_notify {
     struct notify_policy policy;
     bool runs;   /* the command is running */
-    bool judged; /* and is not being ended, so its silence counts */
+    bool judged; /* the command runs and is not being ended, so its silence counts */
     int socket;  /* -1: none */
     uv_poll_t poll;
-    uv_timer_t due;   /* of the policy */
+    uv_timer_t due;   /* when the policy has to be asked again */
     uv_timer_t pause; /* runs for a while after a status was shown, to limit how often one is */
     /* Messages with descriptors are taken off the queue by threads. */
     struct command_takers *takers; /* NULL: there is no socket */
     uv_poll_t reports;
     uv_timer_t late;
     bool taking;                 /* such a message is in the queue, or nobody can take it off */
-    struct command_taker *taker; /* is to take it off; NULL: none */
-    struct timespec taken;       /* when it was sent */
+    struct command_taker *taker; /* the taker that takes it off; NULL: none */
+    struct timespec taken;       /* when that message was sent */
     char status[COMMAND_NOTIFY_STATUS_CAP]; /* the newest status; "": none */
     char shown[COMMAND_NOTIFY_STATUS_CAP];  /* the status that is shown */
     bool told_stopping, told_stranger;

@@ -18,8 +18,8 @@ size_t held_since_promise(const struct run_plan *plan, char *data, size_t n, siz
  * its failure is not reported. */
 void held_since_record(clave_async_client *c, const struct run_plan *plan, const char *node);
 
-/* What the holder's node says to others about the holder, besides who it is: `text` of its
- * identity, and "unhealthy=1" while its work is, which a gate counts. It may change as often as it
+/* What the holder's node says to others about the holder, besides its identity: the field `text`,
+ * and "unhealthy=1" while its work is unhealthy, which a gate counts. It may change as often as it
  * likes: at most one write is under way, and of texts that are set meanwhile the newest is written.
  * Nobody waits for these writes, and their failure is not reported. The node still tells the time
  * of the grant afterwards. */
@@ -28,14 +28,14 @@ struct held_text {
     clave_async_client *client;
     char *node;               /* its path; NULL: this node has no room for a text */
     char text[HELD_TEXT_CAP]; /* as it should be; "": none */
-    bool unhealthy;           /* likewise */
+    bool unhealthy;           /* whether "unhealthy=1" should be there */
     bool busy, changed;       /* a request is under way; the text was set since it began */
     int attempts;             /* how many are left */
 };
 /* Begins with no text, without a request. `t` must outlive the client. */
 void held_text_init(struct held_text *t, clave_async_client *c, const struct run_plan *plan,
                     const char *node);
-/* A text that does not fit is cut off. What is unhealthy has a text. */
+/* A text that does not fit is cut off. If `unhealthy`, there must be a text. */
 void held_text_set(struct held_text *t, const char *text, bool unhealthy);
 void held_text_fini(struct held_text *t);
 

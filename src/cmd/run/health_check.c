@@ -112,7 +112,7 @@ static void health_start_check(struct health_check *h)
 {
     char what[96];
     assert(h->pid == 0);
-    health_read(h); /* what is left of the check before */
+    health_read(h); /* the rest of what the previous check printed */
     h->line[0] = '\0';
     h->line_ended = false;
     pid_t pid = h->owner->start(h->arg, h->plan->command, h->ends[1]);
@@ -136,7 +136,7 @@ static void health_kill_check(struct health_check *h)
     health_say_why(h, what);
 }
 
-/* Carries out what is due, and tells what has changed. */
+/* Does what the policy says is due, and reports what has changed. */
 static void health_look(struct health_check *h)
 {
     unsigned todo;
@@ -156,7 +156,7 @@ static void health_look(struct health_check *h)
     uv_timer_start(&h->timer, h->timer.timer_cb, left > 0 ? (uint64_t)left : 0, 0);
 }
 
-/* If it was this process that did not run, the check may have ended in time. */
+/* If this process was the one that did not run, the check may have ended in time. */
 static void health_on_timer(uv_timer_t *timer)
 {
     struct health_check *h = timer->data;
@@ -171,7 +171,7 @@ void health_reap(struct health_check *h)
     if (h->pid == 0 || waitid(P_PID, (id_t)h->pid, &end, WEXITED | WNOHANG | WNOWAIT) != 0 ||
         end.si_pid == 0)
         return;
-    kill(-h->pid, SIGKILL); /* while its number cannot be another group's */
+    kill(-h->pid, SIGKILL); /* until it is reaped, its number cannot belong to another group */
     while (waitpid(h->pid, NULL, 0) < 0 && errno == EINTR)
         continue;
     h->pid = 0;

@@ -3,8 +3,8 @@
  * supervise/health_policy.h judge. A check that hangs is killed and delays nothing: this process
  * only ever waits for it on the loop.
  *
- * What the checks say decides whether the runner stands (before the command), whether child.c has
- * the command ended, and whether member.c keeps its node. */
+ * The results of the checks decide whether the runner stands (before the command), whether child.c
+ * has the command ended, and whether member.c keeps its node. */
 #ifndef CLAVE_CMD_RUN_HEALTH_CHECK_H
 #define CLAVE_CMD_RUN_HEALTH_CHECK_H
 
@@ -39,7 +39,8 @@ enum { HEALTH_LINE_CAP = 200, HEALTH_WHY_CAP = HEALTH_LINE_CAP + 112 };
 
 /* The process whose work is checked. */
 struct health_owner {
-    /* Starts the user's command, its output to the descriptor; returns as hook_start_check. */
+    /* Starts the user's command with its output going to the descriptor; returns as
+     * hook_start_check. */
     pid_t (*start)(void *arg, const char *command, int output);
     void (*judged)(void *arg); /* the policy has been asked; it may have changed */
 };
@@ -58,7 +59,7 @@ struct health_check {
     /* What the check has printed: its last line that is not empty. */
     char line[HEALTH_LINE_CAP];
     bool line_ended;
-    char why[HEALTH_WHY_CAP]; /* why the latest check that failed did; "": none has */
+    char why[HEALTH_WHY_CAP]; /* why the latest failed check failed; "": none has failed */
 };
 
 /* Opens its libuv handles, and keeps the pointers. Returns 0, or an error of libuv. */

@@ -138,8 +138,8 @@ static _Noreturn void hook_become(char *const *argv, char **env, int output, pid
     _exit(HOOK_FAILED);
 }
 
-/* Not with posix_spawn, which waits for exec: if the disk that /bin/sh is on stalls, so would the
- * heartbeats. */
+/* Does not use posix_spawn, which waits for exec: if the disk with /bin/sh stalled, the heartbeats
+ * would stall as well. */
 pid_t hook_start_check(const struct hook_facts *facts, const char *command, int output)
 {
     struct hook_env env;
@@ -150,7 +150,7 @@ pid_t hook_start_check(const struct hook_facts *facts, const char *command, int 
     char *argv[] = {shell, flag, text, NULL};
     bool ready = hook_env_init(&env, facts) && text;
     sigfillset(&all);
-    /* until the child has given up our handlers: they would tell our own loop of its signals */
+    /* until the child has given up our handlers, which would report its signals to our own loop */
     sigprocmask(SIG_SETMASK, &all, &before);
     if (ready)
         pid = fork();

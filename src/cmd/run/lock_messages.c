@@ -443,7 +443,7 @@ static void lock_wait_keep_holder(struct lock_wait *p, const clave_result *res)
     clave__identity_parse(data + nnode, res->len, &p->holder.identity);
 }
 
-/* Of several nodes, keeps the first that was read, or the first that is left over. */
+/* If several nodes are read, keeps the first answer, or the first node that is left over. */
 static void lock_wait_on_holder(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct lock_wait *p = arg;
@@ -481,8 +481,8 @@ static void lock_wait_count_ahead(struct lock_wait *p, const clave_result *names
         p->ahead = place.ahead + 1;
 }
 
-/* Reads the first node of the queue. Any lease may be left over, not only the first, so of leases a
- * bounded number is read. */
+/* Reads the first node of the queue. Any lease may be left over, not only the first, so for a
+ * semaphore a bounded number of leases is read. */
 static clave_err lock_wait_ask_holder(struct lock_wait *p, const clave_result *names)
 {
     enum { MOST_LEASES = 32 };

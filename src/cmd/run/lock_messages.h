@@ -27,15 +27,15 @@ struct lock_obstacle {
 };
 void lock_message_not_acquired(const struct run_plan *p, int64_t waited_ms,
                                const struct lock_obstacle *why);
-/* The work of the holder is unhealthy and ends; or (not `holds`) this candidate is, and does not
- * queue. `why`: what the check said. */
+/* `holds`: the work of the holder is unhealthy, and is being ended. Otherwise this candidate is
+ * unhealthy, and does not queue. `why` is what the check said. */
 void lock_message_unhealthy(const struct run_plan *p, bool holds, const char *why);
 /* The candidate queues again. */
 void lock_message_healthy(const struct run_plan *p);
 /* The holder's check failed `n` times in a row, which is not too often yet. */
 void lock_message_ailing(const struct run_plan *p, int n, const char *why);
-/* The command says that it is ready, `after_ms` after it was granted the lock; that it ends; how it
- * is. */
+/* What the command reports: it is ready, `after_ms` after the lock was granted; it is ending; its
+ * status. */
 void lock_message_ready(const struct run_plan *p, int64_t after_ms);
 void lock_message_stopping(const struct run_plan *p);
 void lock_message_status(const struct run_plan *p, const char *status);
@@ -63,17 +63,17 @@ void lock_message_stuck(const struct run_plan *p, const struct holdout *h, bool 
 /* A signal that should have been passed on to the command was refused. */
 void lock_message_denied(const struct run_plan *p, const struct holdout *h, int sig);
 void lock_message_ending(const struct run_plan *p, enum kill_policy_cause cause);
-/* --watchdog: the device has been started; it cannot be used (returns the exit code, for when it is
- * required); and it is not fed any more. */
+/* --watchdog: the device was started; it cannot be used (returns the exit code for the case that it
+ * is required); it is not fed any more. */
 void lock_message_armed(const struct run_plan *p, int64_t timeout_ms);
 int lock_message_unarmed(const struct run_plan *p, const struct watchdog_trouble *t,
                          int64_t session_ms);
 void lock_message_starved(const struct run_plan *p);
 /* The previous holder lost the lock: the command starts in `delay_ms`. */
 void lock_message_delay(const struct run_plan *p, const clave_identity *who, int64_t delay_ms);
-/* --fence: the last holder is being fenced; it has been; the attempt has failed, and another
- * follows after pause_ms (0: none does); and it is not, since it leaves no mark (--fence-foreign).
- */
+/* --fence: the last holder is being fenced; it was fenced; the attempt has failed, and another one
+ * follows after pause_ms (0: none follows); it is not fenced, because it leaves no mark
+ * (--fence-foreign). */
 void lock_message_fencing(const struct run_plan *p, const struct fence_target *t);
 void lock_message_fenced(const struct run_plan *p, int64_t took_ms);
 void lock_message_fence_failed(const struct run_plan *p, const struct run_fence_end *end,

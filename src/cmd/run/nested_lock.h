@@ -26,8 +26,8 @@ struct nested {
 };
 
 /* Checks whether this `clave lock` runs under another one and waits for it; if so, calls `found`.
- * Call this while waiting, as often as you like: it asks again until one answer has come, since
- * there is none if the connection fails. */
+ * Call this while waiting, as often as you like: it asks again until an answer has come, since a
+ * request gets none if the connection fails. */
 void nested_look(struct nested *n, clave_async_client *c);
 
 #endif

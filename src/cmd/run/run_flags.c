@@ -1,7 +1,6 @@
-/* run_flags.c - the flags that lock, rwlock, semaphore and elect share, and those of health that
- * member and register have too: the table of them, and how each one is parsed into the plan. The
- * verbs call this and add flags of their own. The runner can carry out every plan that is accepted
- * here. */
+/* run_flags.c - the table of the flags that lock, rwlock, semaphore and elect share (member and
+ * register also have those of health), and how each flag is parsed into the plan. The verbs call
+ * this and add flags of their own. The runner can carry out every plan that is accepted here. */
 #include "cmd/run/run_flags.h"
 
 #include <stdio.h>
@@ -292,7 +291,7 @@ static int run_flags_no_command(struct options *o)
         o->verb->name, path, hint_word(o->flags.connect, command));
 }
 
-/* What these flags leave beside the lock's node says who held it last, and would speak of the
+/* What these flags leave beside the lock's node says who held the lock last: that would name the
  * process that has handed it over. */
 static int run_flags_check_resume(const struct run_plan *p)
 {

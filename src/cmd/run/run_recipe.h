@@ -70,13 +70,13 @@ void participant_identity_describe(struct participant_identity *s, const struct 
 /* Starts what the plan asks for. Call acquisition_free after an error too. */
 clave_err acquisition_begin(struct acquisition *a, clave_async_client *client,
                             const struct run_plan *plan, const struct acquisition_terms *terms);
-/* Tells what is held, from memory, without asking the server. false: nothing is held, or no
+/* Describes what is held, from memory, without asking the server. false: nothing is held, or no
  * longer. */
 bool acquisition_held(const struct acquisition *a, struct grant_facts *out);
 /* The grant as an object that other recipes accept; see clave_async_mutex_grant. */
 clave_err acquisition_grant(const struct acquisition *a, clave_async_grant **out);
-/* true: nobody can get a lease, because the node that should contain the number of leases has none,
- * or has not been read yet. */
+/* true: nobody can get a lease, because the node that should contain the number of leases does not
+ * contain one, or has not been read yet. */
 bool acquisition_limit_missing(const struct acquisition *a);
 /* The cycle that led to a verdict of EDEADLOCK, as text; may be NULL. */
 const char *acquisition_deadlock(const struct acquisition *a);

@@ -78,8 +78,8 @@ static void runner_tell_not_handed_over(const struct runner *r, const char *why)
     diag(r->o, "%s: not handed over, but released: %s", r->plan->path, why);
 }
 
-/* Nothing is held here any more. Before the file is there, the guardian forgets the session: it
- * would close it if this process were killed. */
+/* Nothing is held here any more. The guardian forgets the session before the file appears, because
+ * it would close the session if this process were killed. */
 static void runner_on_handed_over(clave_async_client *c, clave_err err, const char *session,
                                   void *arg)
 {
@@ -117,7 +117,7 @@ static bool runner_hand_over(struct runner *r)
             return true;
     }
     (void)clave__session_file_end(&r->session_file, NULL, &f);
-    if (err != CLAVE_ENOTHELD) /* it was lost, as has been said, or never acquired */
+    if (err != CLAVE_ENOTHELD) /* it was lost, which has been reported, or was never acquired */
         runner_tell_not_handed_over(r, why[0] ? why : clave_async_client_errmsg(r->client));
     return false;
 }
@@ -143,7 +143,7 @@ static void runner_leave(struct runner *r, int code)
 /* How long to wait for a server to say who holds the lock. */
 enum { HOLDER_MS = 3000 };
 
-/* Leaves because something that the client was asked for has failed. */
+/* Leaves because a request to the client has failed. */
 static void runner_leave_with(struct runner *r, clave_err err)
 {
     const struct client_fault *fault = clave__client_latest_fault(r->client);
@@ -184,9 +184,9 @@ static void runner_on_no_holder(uv_timer_t *timer)
     runner_give_up(timer->data, &(struct lock_obstacle){.holder = NULL});
 }
 
-/* The wait is over: says what was in the way. That is determined first, since the next request may
- * overwrite it. If nothing is known to be in the way, says who holds the lock, provided the server
- * tells in time. */
+/* The wait is over: reports what was in the way. This is determined first, since the next request
+ * may overwrite the fault. If nothing is known to be in the way, reports who holds the lock,
+ * provided the server answers in time. */
 static void runner_not_acquired(struct runner *r)
 {
     assert(r->phase == WAITING);
@@ -813,8 +813,8 @@ static int runner_start_guardian(struct runner *r)
 {
     const struct run_plan *plan = r->plan;
     bool fences = plan->stages.fence.command;
-    /* A lock delay is owed after a holder that was killed, though nothing of its command is left.
-     */
+    /* A lock delay is due after a holder that was killed, even though nothing is left of its
+     * command. */
     char *mark = fences && plan->stages.lock_delay_ms == 0 ? run_stages_mark(plan) : NULL;
     const struct guardian_plan gp = {.o = plan->o,
                                      .connect = plan->connect,
@@ -844,8 +844,8 @@ static const struct runner_events runner_events = {
     .leave = runner_leave,
 };
 
-/* Takes the session that the process before this one has left; there may be none. Returns EXIT_OK,
- * or an exit code after a message. */
+/* Takes the session that the previous process has left; there may be none. Returns EXIT_OK, or an
+ * exit code after a message. */
 static int runner_take_session(struct runner *r)
 {
     char why[512] = "";

@@ -7,7 +7,7 @@
 #include "runtime/start_error.h"
 
 /* Takes the session out of the file, to be freed by the caller, and removes the file. EINVAL: the
- * file is not fit for a secret, or another process has just taken it; other errors according to
+ * file is not fit to resume from, or another process has just taken it; other errors according to
  * errno. */
 clave_err clave__session_file_take(const char *file, char **text, const struct fault *f);
 
