@@ -117,6 +117,12 @@ TEST(a_file_that_others_may_read_is_refused)
     o.margin_ms = -1;
     assert_int_equal(clave_client_open(&c, NULL, rig->connect, &o), CLAVE_EINVAL);
     assert_true(exists(file));
+    char below[256];
+    snprintf(below, sizeof below, "%s/elsewhere", rig->connect);
+    o.margin_ms = 0;
+    assert_int_equal(clave_client_open(&c, NULL, below, &o), CLAVE_EINVAL);
+    assert_non_null(strstr(errmsg(NULL), "another chroot"));
+    assert_true(exists(file));
     assert_int_equal(holder_open(&new, file, PATIENCE), CLAVE_OK);
     assert_true(clave_grant_is_resumed(new.grant));
     assert_refused(file, file); /* it is gone */

@@ -752,8 +752,6 @@ static clave_err runner_open_client(struct runner *r)
     co.state_arg = r;
     co.resume = r->session;
     clave_err err = clave_async_client_new(&r->client, &co);
-    free(r->session); /* copied */
-    r->session = NULL;
     if (err == CLAVE_OK)
         err = clave_uv_start(&r->uv, &r->loop, r->client);
     if (err == CLAVE_OK)
@@ -844,19 +842,32 @@ static const struct runner_events runner_events = {
     .leave = runner_leave,
 };
 
-/* Takes the session that the previous process has left; there may be none. Returns EXIT_OK, or an
- * exit code after a message. */
-static int runner_take_session(struct runner *r)
+static int runner_end_resume(const struct runner *r, const char *why)
+{
+    return diag_end(r->o, NULL, EXIT_IO, "--resume: %s", why);
+}
+
+/* Reads the session that the previous process has left; there may be none. Returns EXIT_OK,
+ * or an exit code after a message. */
+static int runner_read_session(struct runner *r)
 {
     char why[512] = "";
     const struct fault f = {why, sizeof why};
     const char *file = r->plan->resume;
     if (!file || (access(file, F_OK) != 0 && errno == ENOENT) ||
-        clave__session_file_take(file, &r->session, &f) == CLAVE_OK)
+        clave__session_file_read(file, &r->session, &f) == CLAVE_OK)
         return EXIT_OK;
-    free(r->session);
-    r->session = NULL;
-    return diag_end(r->o, NULL, EXIT_IO, "--resume: %s", why);
+    return runner_end_resume(r, why);
+}
+
+/* Before the loop runs, and with it the client. */
+static int runner_remove_session(const struct runner *r)
+{
+    char why[512] = "";
+    const struct fault f = {why, sizeof why};
+    if (!r->session || clave__session_file_remove(r->plan->resume, &f) == CLAVE_OK)
+        return EXIT_OK;
+    return runner_end_resume(r, why);
 }
 
 int runner_run(const struct run_plan *plan, bool *told_to_end)
@@ -867,7 +878,7 @@ int runner_run(const struct run_plan *plan, bool *told_to_end)
     r->events = &runner_events;
     r->plan = plan;
     r->o = plan->o;
-    int code = runner_take_session(r);
+    int code = runner_read_session(r);
     if (code == EXIT_OK)
         code = runner_start_guardian(r);
     if (code != EXIT_OK) {
@@ -883,6 +894,13 @@ int runner_run(const struct run_plan *plan, bool *told_to_end)
         if (fault == 0)
             return diag_err(plan->o, plan->connect, err, NULL);
         return diag_end(plan->o, NULL, EXIT_INTERNAL, "cannot start: %s", uv_strerror(fault));
+    }
+    code = runner_remove_session(r);
+    free(r->session); /* the client has copied it */
+    r->session = NULL;
+    if (code != EXIT_OK) {
+        guardian_dismiss(&r->guardian);
+        return code;
     }
     /* printing must not block from now on: the lock may be ours before we know it */
     standard_error_never_wait();

@@ -114,7 +114,7 @@ struct runner {
     bool stopped;     /* the loop is about to end */
     bool hands_over;  /* told by SIGUSR2, with --resume: leaves the lock to the next process */
     struct session_file session_file;
-    char *session; /* of the process before this one, until the client has it; may be NULL */
+    char *session; /* of the process before this one, until the loop runs; may be NULL */
     int code;
 
     /* The rest is used while the command runs. */

@@ -124,10 +124,8 @@ static clave_err make_client(clave_client *c, clave_client_options *own, const c
     clave_err err = CLAVE_OK;
     if (own->seed == 0)
         own->seed = clave_random_seed();
-    /* The file is good for one use, and a wrong option must not use it up. */
-    if (own->resume_file && !clave_async_client_host_fault(own->hosts) &&
-        !clave_async_client_options_fault(own))
-        err = clave__session_file_take(own->resume_file, &resumed, f);
+    if (own->resume_file)
+        err = clave__session_file_read(own->resume_file, &resumed, f);
     if (err != CLAVE_OK) {
         free(resumed);
         return err;
@@ -149,6 +147,8 @@ static clave_err make_client(clave_client *c, clave_client_options *own, const c
                            "the session to resume was used below another chroot than that of '%s'",
                            own->hosts);
     free(resumed);
+    if (err == CLAVE_OK && own->resume_file)
+        err = clave__session_file_remove(own->resume_file, f);
     return err == CLAVE_OK && *warning ? clave__client_warn_at_grant(c->async, warning) : err;
 }
 

@@ -63,7 +63,7 @@ static clave_err resume_read(int fd, const char *file, size_t size, char **text,
     return unfit ? clave__start_error(f, CLAVE_EINVAL, "%s: %s", file, unfit) : CLAVE_OK;
 }
 
-clave_err clave__session_file_take(const char *file, char **text, const struct fault *f)
+clave_err clave__session_file_read(const char *file, char **text, const struct fault *f)
 {
     struct stat st = {0};
     *text = NULL;
@@ -71,17 +71,20 @@ clave_err clave__session_file_take(const char *file, char **text, const struct f
     if (fd < 0)
         return file_fault(f, errno, "the session to resume", file);
     clave_err err = resume_check(fd, file, &st, f);
-    if (err == CLAVE_OK) /* first: what is not a session may be a file that somebody needs */
+    if (err == CLAVE_OK)
         err = resume_read(fd, file, (size_t)st.st_size, text, f);
-    /* If two processes have opened the file, only one of them removes it. */
-    if (err == CLAVE_OK && unlink(file) != 0)
-        err = errno == ENOENT
-                  ? clave__start_error(f, CLAVE_EINVAL,
-                                       "another process has just taken the session in %s", file)
-                  : file_fault(f, errno,
-                               "it must be removed before the session in it is resumed:", file);
     close(fd);
     return err;
+}
+
+clave_err clave__session_file_remove(const char *file, const struct fault *f)
+{
+    if (unlink(file) == 0)
+        return CLAVE_OK;
+    if (errno == ENOENT)
+        return clave__start_error(f, CLAVE_EINVAL,
+                                  "another process has just taken the session in %s", file);
+    return file_fault(f, errno, "it must be removed before the session in it is resumed:", file);
 }
 
 /* ---- handing over ---------------------------------------------------------------------------- */

@@ -6,10 +6,12 @@
 
 #include "runtime/start_error.h"
 
-/* Takes the session out of the file, to be freed by the caller, and removes the file. EINVAL: the
- * file is not fit to resume from, or another process has just taken it; other errors according to
- * errno. */
-clave_err clave__session_file_take(const char *file, char **text, const struct fault *f);
+/* Reads the session, to be freed by the caller even after an error. EINVAL: the file is not fit for
+ * that, or holds no session; other errors according to errno. */
+clave_err clave__session_file_read(const char *file, char **text, const struct fault *f);
+/* Removes the file once nothing but the servers can refuse the session, and before it is used. If
+ * two processes have read the file, one of them gets EINVAL, and must not use the session. */
+clave_err clave__session_file_remove(const char *file, const struct fault *f);
 
 struct session_file {
     const char *file;
