@@ -127,8 +127,8 @@ static void web_exchange_cancel(struct web_exchange *x)
     clave__web_leave(x);
 }
 
-/* Changes that `x`, perhaps freed, has asked for and that have not left must not take effect after
- * its answer. Their callbacks answer what still waits: nothing was done. */
+/* Changes that `x`, freed by this perhaps, has asked for and that have not left must not take
+ * effect after its answer. Their callbacks answer what still waits: nothing was done. */
 static void web_withdraw(struct web *w, int64_t session, const struct web_exchange *x)
 {
     struct http_session *s = session ? clave__http_session_by_id(w->sessions, session) : NULL;
@@ -228,8 +228,10 @@ void clave__web_end(struct web_exchange *x, int64_t now)
         x->answer.end(x->more_arg ? x->more_arg : x->answer.arg);
     struct web *w = x->web;
     int64_t session = x->deed.session;
+    bool is_asking = x->expected > 0;
     clave__exchange_drop(x);
-    web_withdraw(w, session, x);
+    if (is_asking) /* else it is freed */
+        web_withdraw(w, session, x);
 }
 
 /* ---- who may -------------------------------------------------------------------------------- */

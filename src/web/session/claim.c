@@ -377,7 +377,8 @@ static void claim_take_time(struct claim *c)
  *    ctime is how long the claim had been held, and the mtime less the newest sign of life is how
  *    long its work had been silent, both by the servers' clock alone. The time that remains runs
  *    from when the write was sent, by the gate's clock. So the hold ends at most a round trip
- *    early, and never late.
+ *    early, and never late; but the silence of the work is counted, at another gate, from when the
+ *    servers had the sign, less how long that had waited here.
  * 2. A sign of life is one transaction, which checks that the claim's nodes are there and writes
  *    this node at the version that the gate knows. The sign counts from when its request arrived,
  *    and only once the servers have answered. Signs that arrive meanwhile share the next
