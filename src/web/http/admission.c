@@ -186,7 +186,7 @@ static bool head_origin_ok(const struct web_access *a, const char *origin, const
  * with such a header is from no program of this machine: neither "loopback" nor a user of a Unix
  * socket. */
 
-/* Of "ADDRESS", "ADDRESS:PORT" or "[ADDRESS]:PORT" the address alone; *n becomes its length. */
+/* The address in "ADDRESS", "ADDRESS:PORT" or "[ADDRESS]:PORT"; *n becomes its length. */
 static const char *forwarded_host(const char *text, size_t *n)
 {
     const char *colon = memchr(text, ':', *n), *bracket = memchr(text, ']', *n);
@@ -344,13 +344,13 @@ static bool head_identify(struct web_exchange *x)
     const struct web_user *u;
     const char *authorization = clave__web_header(x, "Authorization");
     x->who.name = "";
-    x->who.ngrants = 0; /* of another access, in which the sender was known */
+    x->who.ngrants = 0; /* these were of an earlier access configuration */
     x->who.found = clave__access_find(x->web->o.access, &x->peer, authorization, &u);
     if (x->who.found == ACCESS_NOBODY && access_is_machine(x)) {
         x->who.found = ACCESS_KNOWN;
         u = &machine;
     }
-    x->who.is_known = u && u != &loopback && u != &machine; /* which are no proof of their own */
+    x->who.is_known = u && u != &loopback && u != &machine; /* which prove nothing by themselves */
     if (x->who.found != ACCESS_KNOWN || access_copy_user(x, u))
         return true;
     x->who.name = "";
@@ -362,8 +362,8 @@ static bool head_identify(struct web_exchange *x)
 
 static const char guard_mark[] = ";token=";
 
-/* The end of a guard that has its mark here: after its number, where the text ends or another
- * guard follows. NULL: it is no mark, but in the path. */
+/* The end of the guard whose mark ";token=" is here: after its number, where the text ends or
+ * another guard follows. NULL: this is not the mark, but part of the path. */
 static const char *guard_end(const char *mark)
 {
     const char *end = mark + sizeof guard_mark - 1;
@@ -399,8 +399,8 @@ static bool access_is_record(const char *path, const char *lock, size_t n)
     return *rest == '\0' || (*rest == '/' && rest[1] != '\0' && !strchr(rest + 1, '/'));
 }
 
-/* The sender may lock what guards the request, and `path` is beside that. NULL: the body has paths,
- * each of which its handler asks about. */
+/* True if the sender may lock what guards the request, and `path` is a record beside that lock.
+ * `path` NULL: the body has paths, and the handler asks about each of them. */
 static bool access_may_record(const struct web_exchange *x, const char *path)
 {
     const char *text, *number;
@@ -724,8 +724,9 @@ static bool head_is_word_of(const char *names, const char *name)
 static bool head_narrowing(struct web_exchange *x)
 {
     static const struct {
-        const char *name, *methods; /* that must not ignore it; NULL: none may */
-        unsigned honoured;          /* by routes with this flag */
+        const char *name,
+            *methods;      /* methods that must not ignore the header; NULL: no method may */
+        unsigned honoured; /* by routes with this flag */
         const char *text;
     } narrowing[] = {
         {"Clave-Guard", NULL, ROUTE_GUARDED,
@@ -802,7 +803,7 @@ static const struct web_need *head_missing(const struct web_exchange *x, struct 
 
 bool clave__web_admit_again(struct web_exchange *x)
 {
-    const char *name = x->who.name; /* who began it, for the audit */
+    const char *name = x->who.name; /* the audit names who began the request */
     head_find_peer(x);
     if (!x->route || !head_identify(x))
         return true;
@@ -873,7 +874,7 @@ static bool limit_enter(struct web_exchange *x, enum sender_share share)
     return found == SENDER_MAY;
 }
 
-/* There is room for one more, which the caller counts. */
+/* True if there is room for one more, which the caller counts. */
 static bool limit_has_room(struct web_exchange *x, enum sender_share share)
 {
     size_t most = 0;

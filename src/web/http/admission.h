@@ -24,7 +24,7 @@ enum web_role { WEB_NONE, WEB_READ, WEB_LOCK, WEB_WRITE, WEB_ADMIN };
 
 /* "none", "read", "lock", "write", "admin". A static string. */
 const char *clave__web_role_name(enum web_role role);
-/* Finds the role of this name, except NONE. false: there is none. */
+/* Finds the role of this name, except NONE. Returns false if there is none. */
 bool clave__web_role_parse(const char *name, enum web_role *out);
 
 /* `role` on `prefix` and everything below it; "/" is everything. */
@@ -54,11 +54,11 @@ struct web_access {
     const char *const *origins; /* of pages behind a proxy: "https://gate.example.com:8443" */
     size_t norigins;
     const char *prefix;             /* may stand before every path: "/clave"; NULL: none */
-    const struct ip_range *proxies; /* that are believed */
+    const struct ip_range *proxies; /* proxies that are believed */
     size_t nproxies;
     bool unix_proxies;     /* a peer on a Unix socket is a proxy */
     const char *fleetlock; /* the path of the slots of FleetLock; NULL: its endpoints are off */
-    const struct ip_range *fleets; /* whose machines need no token there */
+    const struct ip_range *fleets; /* addresses of machines that need no token there */
     size_t nfleets;
 };
 
@@ -73,9 +73,9 @@ enum access_found clave__access_find(const struct web_access *a, const struct we
 bool clave__access_covers(const struct web_grant *grants, size_t n, enum web_role role,
                           const char *path);
 
-/* The guard at *text, in the value of a Clave-Guard header, "PATH;token=NUMBER, ...": its path are
- * the first *len bytes, its number has *digits. Moves *text on to the next one. false: it is none.
- */
+/* The guard at *text, in the value of a Clave-Guard header, "PATH;token=NUMBER, ...". The first
+ * *len bytes are its path; its number has *digits digits. Moves *text on to the next guard. Returns
+ * false if there is no guard. */
 bool clave__guard_next(const char **text, size_t *len, const char **number, size_t *digits);
 
 /* ---- of a request ---------------------------------------------------------------------------- */
@@ -84,11 +84,11 @@ bool clave__guard_next(const char **text, size_t *len, const char **number, size
  * may also write the records of `clave lock --once` beside it, PATH-once/KEY, in a request that
  * holds the lock: Clave-Guard names the lock, and the handler has the servers check it. */
 bool clave__web_may(const struct web_exchange *x, enum web_role role, const char *path);
-/* The sender lacks the role on the path (NULL: on any): answers 401 or 403. */
+/* Answers 401 or 403, because the sender lacks the role on the path (NULL: on any). */
 void clave__web_refuse_role(struct web_exchange *x, enum web_role role, const char *path);
-/* The sender has the role on the path, which is valid as long as the exchange. It is asked for
- * again when the access has changed while the request waits. false: it has answered 401, 403 or
- * 503. */
+/* Requires that the sender has the role on the path, which is valid as long as the exchange. This
+ * is checked again if the access changes while the request waits. Returns false if it has answered
+ * 401, 403 or 503. */
 bool clave__web_must(struct web_exchange *x, enum web_role role, const char *path);
 /* True if the connection comes from a proxy that the configuration names. */
 bool clave__forwarded_is_proxy(const struct web_access *a, const struct web_peer *peer);
@@ -98,12 +98,13 @@ const char *clave__web_prefix(const struct web_exchange *x);
 
 /* ---- whether it may begin -------------------------------------------------------------------- */
 
-/* Sets target, route, params and who. false: it has answered with what is wrong. */
+/* Checks the head of a request: sets target, route, params and who. Returns false if it has
+ * answered with what is wrong. */
 bool clave__web_admit(struct web_exchange *x);
 
 /* The access has changed. Returns false if the sender may not make this request any more. */
 bool clave__web_admit_again(struct web_exchange *x);
-/* The result of the latest of these. A request that acts in several steps asks before each step,
+/* The result of the latest such check. A request that acts in several steps asks before each step,
  * because a step under way is not called off. */
 bool clave__web_may_still(const struct web_exchange *x);
 /* Answers 401 or 403 if the sender may not go on. */
@@ -125,12 +126,12 @@ bool clave__web_may_keep_waiting(struct web_exchange *x);
 bool clave__web_may_call(struct web_exchange *x);
 /* The request is about to make a session for its sender. false: it has answered 429 or 503. */
 bool clave__web_may_make_session(struct web_exchange *x);
-/* The request is about to take up a session that another gate has made: likewise, but only
- * the sender's own part counts. */
+/* The same for a request that is about to take up a session which another gate has made, but only
+ * what the sender itself has counts. */
 bool clave__web_may_take_up(struct web_exchange *x);
 /* The body will have n bytes in all. false: it has answered 413, 429 or 503. */
 bool clave__web_may_receive(struct web_exchange *x, int64_t n);
-/* Whether its body may be parsed, which takes at most n bytes. */
+/* True if the body may be parsed, which takes at most n bytes. */
 bool clave__web_may_parse(struct web_exchange *x, size_t n);
 
 #endif

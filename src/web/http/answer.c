@@ -83,7 +83,8 @@ static const char *answer_audit_target(struct web_exchange *x)
             memset(at, '*', strcspn(at, "&"));
             blank = true;
         }
-    if (query && !blank && clave__web_query(x, "session")) /* its name has escapes */
+    if (query && !blank &&
+        clave__web_query(x, "session")) /* the name of the argument has escapes */
         *query = '\0';
     return text;
 }
@@ -409,7 +410,7 @@ void clave__web_put_cause(struct json *j, const void *why)
 void clave__web_problem_as(struct web_exchange *x, unsigned status, clave_err err, const char *what,
                            const char *path)
 {
-    /* The server has done nothing, whatever it was asked for. */
+    /* The server has done nothing, whatever it was asked to do. */
     bool unproved = err == CLAVE_ESASLREQUIRED;
     if (unproved)
         status = 401;

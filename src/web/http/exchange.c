@@ -284,7 +284,7 @@ static const char *target_add_arg(struct target *t, char *text)
     return NULL;
 }
 
-/* The length of the scheme that the text begins with; 0: none of HTTP's. */
+/* The length of the scheme that the text begins with; 0: neither http nor https. */
 static size_t target_scheme(const char *text)
 {
     size_t plain = strlen("http://"), tls = strlen("https://");

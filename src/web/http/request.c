@@ -24,7 +24,7 @@ void *clave__web_must_alloc(struct web_exchange *x, size_t n)
 bool clave__web_receive(struct web_exchange *x, const void *p, size_t n)
 {
     size_t all = clave__web_body_len(x) + n;
-    assert(!x->body); /* it is parsed when it is complete */
+    assert(!x->body); /* the body is parsed when it is complete */
     if (!clave__web_may_receive(x, all < INT64_MAX ? (int64_t)all : INT64_MAX))
         return false;
     /* If the length is known, reserves all of it at once, so that the body takes no more than
@@ -242,8 +242,8 @@ static const char *prefer_end_of_word(const char *at)
     return *at ? at + 1 : at;
 }
 
-/* NAME, NAME=VALUE; [value, end) has the quotes that it was written with. Returns what comes
- * behind, after blanks. */
+/* NAME, NAME=VALUE; [value, end) has the quotes that it was written with. Returns what follows,
+ * after blanks. */
 static const char *prefer_part(const char *at, const char **value, const char **end)
 {
     at = prefer_end_of_word(at);
@@ -256,7 +256,7 @@ static const char *prefer_part(const char *at, const char **value, const char **
     return at + strspn(at, blanks);
 }
 
-/* delta-seconds, in ms; -1: it is none. */
+/* A number of seconds (delta-seconds), in ms; -1: it is not one. */
 static int64_t prefer_seconds(const char *at, const char *end)
 {
     int64_t s = 0;

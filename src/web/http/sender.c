@@ -207,7 +207,7 @@ static struct sender_most limits_most(const struct web *w, const struct sender *
         return (struct sender_most){bytes, bytes / HALF};
     case SENDER_CONNECTIONS:
         most = limits_part(o->max_connections ? o->max_connections : SIZE_MAX);
-        most.all = SIZE_MAX; /* the driver's business */
+        most.all = SIZE_MAX; /* the driver limits that */
         return most;
     case SENDER_SESSIONS:
         break;

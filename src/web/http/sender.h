@@ -7,7 +7,7 @@
 #include "base/map.h"
 #include "web/http/exchange.h"
 
-/* What there is of each, and what a sender has of it: "shares" below. */
+/* What senders share, and what each of them has of it: see "shares" below. */
 enum sender_pool {
     POOL_WAITS,
     POOL_BYTES,
@@ -25,7 +25,8 @@ struct senders {
 enum sender_kind {
     SENDER_NAMED,    /* by its name */
     SENDER_ADMITTED, /* by its address, with a role */
-    SENDER_STRANGER, /* by its address: all of them together have a part of SENDER_BYTES apart */
+    SENDER_STRANGER, /* by its address: all strangers together have a part of SENDER_BYTES set aside
+                      * for them */
 };
 
 /* With counted references. */
@@ -40,7 +41,7 @@ struct sender {
 
 /* Makes w->senders. ENOMEM. */
 clave_err clave__senders_new(struct web *w);
-/* Every reference was given back. */
+/* Frees w->senders, after every reference was given back. */
 void clave__senders_free(struct web *w);
 
 /* The sender of this name or address ("10.0.0.1:80", "[2001:db8::1]:80"), with a reference. NULL:
@@ -50,21 +51,21 @@ struct sender *clave__sender_ref(struct sender *s);
 /* NULL is ignored. */
 void clave__sender_unref(struct web *w, struct sender *s);
 
-/* Whose share the request counts to. NULL: out of memory. */
+/* The sender towards whose share the request counts. NULL: out of memory. */
 struct sender *clave__web_sender(struct web_exchange *x);
 
 /* ==== shares ================================================================================== */
 
-/* What each sender may have of what all share: requests that wait, memory,
- * connections, sessions; so that one cannot take all of it. Nothing here is needed to renew, to
- * release, or to look at one's own session or claim (ROUTE_OWN of exchange.h). */
+/* What each sender may have of what all share (requests that wait, memory, connections, sessions),
+ * so that one sender cannot take all of it. Nothing here is needed to renew, to release, or to look
+ * at one's own session or claim (ROUTE_OWN of exchange.h). */
 
 enum sender_share {
     SENDER_WAITS, /* long polls, and streams until they end */
-    SENDER_CALLS, /* other requests that have no answer yet: they count as those, with room for a
-                     few more */
+    SENDER_CALLS, /* other requests that have no answer yet: counted together with SENDER_WAITS,
+                   * with room for a few more */
     SENDER_BYTES, /* of bodies, answers and pieces of streams */
-    SENDER_CONNECTIONS, /* that stay when others need room */
+    SENDER_CONNECTIONS, /* connections that stay open when others need room */
     SENDER_SESSIONS,    /* with a connection to the servers */
 };
 
@@ -88,10 +89,12 @@ enum { SHARES_SMALL = 4096 };
 /* The bytes that a small body may take once parsed: about 20 operations of a transaction. */
 enum { SHARES_SMALL_TREE = 4 * SHARES_SMALL };
 
-/* A renewal, a release, a look at one's own: it needs nothing of what all share. */
+/* True for a renewal, a release, or a look at one's own session or claim, which need nothing of
+ * what all share. */
 bool clave__shares_is_own(const struct web_exchange *x);
 
-/* There are n more for its sender. Otherwise *most is the limit that is reached. */
+/* Returns SENDER_MAY if the sender may have n more; otherwise *most is the limit that is
+ * reached. */
 enum sender_found clave__shares_may(struct web_exchange *x, enum sender_share share, size_t n,
                                     size_t *most);
 
@@ -109,12 +112,14 @@ void clave__shares_leave(struct web_exchange *x);
 
 /* Counts a body of n bytes, announced or received, unless that exceeds the share. */
 enum sender_found clave__shares_take_body(struct web_exchange *x, size_t n, size_t *most);
-/* Its body is parsed, which takes so many bytes beside it, unless it may not. */
+/* Counts the n bytes that the parsed body takes besides the body itself, unless that exceeds the
+ * share. */
 enum sender_found clave__shares_take_tree(struct web_exchange *x, size_t n, size_t *most);
-/* x->answer.body is complete, or the first piece of it. Otherwise than SENDER_MAY: there is no
- * room, and the request has changed nothing. */
+/* Counts x->answer.body, which is complete or has its first piece. If it does not return
+ * SENDER_MAY, there is no room, and the request has changed nothing. */
 enum sender_found clave__shares_count_answer(struct web_exchange *x);
-/* A piece of a stream takes the place of the one before. false: there is no room for it. */
+/* Counts a piece of a stream in place of the piece before. Returns false if there is no room for
+ * it. */
 bool clave__shares_count_piece(struct web_exchange *x, size_t n);
 
 /* The request has ended: gives back all that it counted for. */
