@@ -1,5 +1,5 @@
-/* api.h - the endpoints: a handler each, which the table in routes.c names, and what one file of
- * endpoints offers to others. The folder, a file each family:
+/* api.h - the endpoints: the handler of each, which the table in routes.c names, and what one file
+ * of endpoints offers to others. The folder has a file for each family of endpoints:
  *
  *   session_request a request that names its session, and with which client a request is made:
  *                   that of its session, or the engine's own
@@ -36,7 +36,7 @@ web_handler clave__web_post_session, clave__web_list_sessions, clave__web_get_se
 /* claims.c */
 web_handler clave__web_post_claim, clave__web_get_claim, clave__web_patch_claim,
     clave__web_delete_claim, clave__web_claim_alive, clave__web_post_hold;
-/* slots.c. The four that follow are those of /v1/claims for a claim of kind "slot". */
+/* slots.c. The *_slot_claim handlers are those of /v1/claims for a claim of kind "slot". */
 web_handler clave__web_get_slots, clave__web_put_slots_limit, clave__web_break_slot;
 web_handler clave__web_post_slot_claim, clave__web_get_slot_claim, clave__web_patch_slot_claim,
     clave__web_delete_slot_claim;
@@ -45,7 +45,8 @@ web_handler clave__web_fleetlock_take, clave__web_fleetlock_give;
 web_handler clave__web_get_locks, clave__web_get_lock, clave__web_get_elections,
     clave__web_get_election, clave__web_get_deadlocks, clave__web_get_history,
     clave__web_get_events, clave__web_get_metrics;
-/* leads.c; the first is clave__web_get_election, unless it asks whether a candidate leads. */
+/* leads.c; the first does what clave__web_get_election does, unless the request asks whether a
+ * candidate leads. */
 web_handler clave__web_get_election_or_leads, clave__web_get_leader, clave__web_get_replica;
 /* services.c */
 web_handler clave__web_get_services, clave__web_put_service, clave__web_delete_service;
@@ -53,7 +54,7 @@ web_handler clave__web_get_services, clave__web_put_service, clave__web_delete_s
 web_handler clave__web_get_members, clave__web_put_member, clave__web_delete_member;
 /* counters.c */
 web_handler clave__web_get_counter, clave__web_post_counter;
-/* lock_token.c: clave__web_get_lock, unless it asks for a token. */
+/* lock_token.c: does what clave__web_get_lock does, unless the request asks about a token. */
 web_handler clave__web_get_lock_or_token;
 /* lock_actions.c */
 web_handler clave__web_post_revoke, clave__web_post_break, clave__web_post_transfer,
@@ -67,59 +68,61 @@ web_handler clave__web_rest_get, clave__web_rest_put, clave__web_rest_post, clav
 
 /* ==== session_request.c ======================================================================= */
 
-/* A request that names its session, the owner of the exchange (x->owned). The session's client is
- * present from the request's arrival until its answer, or until it hangs up: then the request
- * leaves the session. Invariant: after that nothing of the session is touched for this request. */
+/* A request that names its session. It is the owner of the exchange (x->owned). The session's
+ * client counts as present from the arrival of the request until the request is answered or its
+ * sender hangs up; then the request leaves the session. Invariant: after that nothing of the
+ * session is touched for this request. */
 struct session_request;
 typedef void session_step(struct session_request *k);
 struct session_request {
     struct web_exchange *x;
-    struct http_session *s; /* NULL: it has left */
+    struct http_session *s; /* NULL: the request has left it */
     struct session_wait wait;
     struct claim *claim; /* valid while `poll` waits; NULL: none */
     struct claim_poll poll;
-    bool waits, polls; /* `wait`, `poll` is in use */
-    bool told;        /* it has waited for news of the session's claims, and must be answered now */
-    uint64_t since;   /* proofs of the session that were begun before it arrived */
-    uint64_t made_on; /* the connection on which it has made `claim`; 0: it has not */
-    uint64_t tried_on;  /* that on which it asked who holds what its try has not got */
+    bool waits, polls;  /* whether `wait` and `poll` are in use */
+    bool told;          /* the request has waited for news of claims, and must be answered now */
+    uint64_t since;     /* how many proofs of the session were begun before the request arrived */
+    uint64_t made_on;   /* the connection on which the request made `claim`; 0: it has made none */
+    uint64_t tried_on;  /* the connection on which it asked who holds what its try has not got */
     bool closes;        /* the session is this request's alone, and is closed with it */
-    void *arg;          /* the handler's */
-    session_step *next; /* when what `wait` waits for has come */
+    void *arg;          /* belongs to the handler */
+    session_step *next; /* called when what `wait` waits for has come */
     session_step *settled, *informed;
     int settle_part;
-    unsigned looks;           /* how often the session's claims were listed for it */
-    const char *path, *tried; /* of a claim that was not granted, and its id, while its holder is
-                               * asked for */
+    unsigned looks;           /* how often the claims of the session were listed for this request */
+    const char *path, *tried; /* path and id of a claim that was not granted, while the request asks
+                               * who holds it */
     void (*go)(struct web_exchange *x, clave_async_client *c); /* of clave__request_client */
 };
 
-/* Finds the session by Clave-Session, attaches to it, and calls `live`, now or later. Otherwise it
- * has answered: 401 without the header, 403 for one that proves nothing or another session than
- * `id` (NULL: any), 410 when it has ended, 503. */
+/* Finds the session of the header Clave-Session, attaches to it, and calls `live`, now or later.
+ * Otherwise answers: 401 without the header, 403 if the header proves nothing or another session
+ * than `id` (NULL: any), 410 if the session has ended, or 503. */
 void clave__session_request(struct web_exchange *x, const char *id, session_step *live);
-/* The same, and `live` comes when all claims of the session are known here: those too that another
- * gate has made or given back (session/claim.h). */
+/* The same, but `live` is called when all claims of the session are known here, also those that
+ * another gate has made or released (session/claim.h). */
 void clave__session_request_informed(struct web_exchange *x, const char *id, session_step *live);
-/* For an answer that something of the session does not exist. Memory does not show that: another
- * gate may have taken the session over and made it, and this one may not have heard of that yet.
- * true: the servers are asked, and `live` of _informed runs once more. false: they have been asked
- * for this request, or no other gate can have the session. */
+/* To be called before an answer that something of the session does not exist. What this gate
+ * remembers does not prove that, because another gate may have taken the session over and made the
+ * thing. Returns true if the servers are being asked, and `live` of _informed will run once more;
+ * false if they have been asked already for this request, or if no other gate can have the
+ * session. */
 bool clave__session_request_looks_once(struct session_request *k);
 /* Calls `settled` when the state of every claim is known, or when 1/part of the ttl has passed
- * since the request arrived. What another gate was granted is held here when its deadline is
- * confirmed, which takes a relay interval. */
+ * since the request arrived. A claim that was granted at another gate is held here only when its
+ * deadline is confirmed, which takes a relay interval. */
 void clave__session_request_settle(struct session_request *k, int part, session_step *settled);
-/* For a session that is being made: `s` was entered. `leave` of the owner is the one below. NULL:
- * it has answered. */
+/* Makes the owner of a request whose session `s` is being made, and was entered. `leave` in `o`
+ * calls clave__session_request_leave. Returns NULL if it has answered. */
 struct session_request *clave__session_request_new(struct web_exchange *x, struct http_session *s,
                                                    const struct exchange_owner *o);
-/* `leave` of owners that are requests of a session. */
+/* The `leave` of owners that are requests of a session. */
 void clave__session_request_leave(struct web_exchange *x);
-/* The session has ended, or was never there: answers. */
+/* Answers that the session has ended or was never there. */
 void clave__session_request_gone(struct session_request *k, clave_err why);
 /* Prepares k->wait, to be handed to a function of session/http_session.h: then `next` is called, or
- * the request is answered, since the session has ended (clave__session_request_gone). The wait is
+ * the request is answered because the session has ended (clave__session_request_gone). The wait is
  * called off when the request leaves its session. */
 struct session_wait *clave__session_request_await(struct session_request *k, session_step *next);
 /* Calls `next` when the session is no longer being made or attached to (clave__http_session_await).
@@ -128,32 +131,33 @@ void clave__session_request_when_live(struct session_request *k, session_step *n
 /* Calls `next` when the session was proved (clave__http_session_prove). */
 void clave__session_request_prove(struct session_request *k, session_step *next);
 
-/* Makes requests of the client, each with clave__web_expect(x), or answers. */
+/* Makes requests of the client, each followed by clave__web_expect(x), or answers. */
 typedef void request_client(struct web_exchange *x, clave_async_client *c);
 
 /* Calls `go` with the client, now or when the gate is attached to the session; otherwise the
- * request is answered. A request that changes something is made only on a connected client, since
- * it could otherwise be done long after its sender has given up: without a connection of the
- * engine's own client it is answered 503, and for that of a session it waits. */
+ * request is answered. A request that changes something is made only on a connected client, because
+ * it could otherwise be done long after its sender has given up. If the engine's own client is not
+ * connected, the request is answered 503; if the client of a session is not, the request waits. */
 void clave__request_client(struct web_exchange *x, request_client *go);
 
-/* A request was submitted to the client with this result: its callback is expected, or it could not
- * be made, and the exchange is answered with the client's own words ("cannot WHAT PATH: ..."). */
+/* A request was submitted to the client with the result `err`. If that is OK, its callback is
+ * expected; otherwise the exchange is answered with the client's own words ("cannot WHAT PATH:
+ * ..."). */
 void clave__request_client_sent(struct web_exchange *x, clave_async_client *c, clave_err err,
                                 const char *what, const char *path);
-/* The second of these. */
+/* Answers as that does after an error. */
 void clave__request_client_refused(struct web_exchange *x, clave_async_client *c, clave_err err,
                                    const char *what, const char *path);
 
-/* A create with missing parents makes none where its sender may make nothing: above the prefix of a
- * role. Those must be there already. Looks for the nodes above `path` on which the sender lacks the
- * role of the route, and calls `go` when they exist, or there are none; at once or later. Otherwise
- * it has answered: 403 that names the missing node, or what has failed. `path` and `x` outlive it.
- */
+/* A create makes missing parents, but none where its sender may make nothing, that is, above the
+ * prefix of a role: such parents must be there already. This looks for the nodes above `path` on
+ * which the sender lacks the role of the route, and calls `go`, at once or later, if all of them
+ * exist or there are none. Otherwise it answers: 403 that names the missing node, or what has
+ * failed. `path` and `x` outlive it. */
 void clave__web_check_parents(struct web_exchange *x, clave_async_client *c, const char *path,
                               request_client *go);
-/* Calls `go` with the client of the request, as clave__request_client, when that has found what a
- * create of `path` needs. */
+/* Calls `go` with the client of the request, as clave__request_client, once
+ * clave__web_check_parents has found the parents of `path`. */
 void clave__request_client_to_create(struct web_exchange *x, const char *path, request_client *go);
 
 /* ==== claims.c ================================================================================ */
@@ -176,62 +180,64 @@ void clave__slot_places_lost(struct web *w);
 
 /* ==== locks.c ================================================================================= */
 
-/* The gate's copy of the tree, loaded, and with ?fresh as new as the servers' own. NULL: the
- * request waits for that and is then handled again, or it has answered. */
+/* The gate's copy of the tree, once it is loaded and, with ?fresh, as new as what the servers have.
+ * Returns NULL if the request waits for that and is then handled again, or if it has answered. */
 struct observe *clave__observe_for(struct web_exchange *x);
-/* The same for lists of nodes, of which none may be missing that is replaced just now. */
+/* The same for lists of nodes, from which a node that is just being replaced must not be
+ * missing. */
 struct observe *clave__observe_settled_for(struct web_exchange *x);
-/* How old the copy may be: the members source, current and age_ms; `x` is the exchange. And the
- * headers Age and Clave-Source. */
+/* Says how old the copy may be: with the members source, current and age_ms (`x` is the exchange);
+ * and with the headers Age and Clave-Source. */
 void clave__observe_copy_json(struct json *j, const void *x);
 void clave__observe_copy_set_headers(struct web_exchange *x);
-/* For a list of the children of `path`, or of theirs, of which `digest` stands for every state:
- * sets ETag and the headers above. False: the sender knows it, so the request has been answered
- * 304, or waits for a change and is then handled again. */
+/* For a list of the children of `path`, or of their children; `digest` is different for every state
+ * of the list. Sets ETag and the headers above. Returns false if the sender knows the list already:
+ * then the request has been answered 304, or waits for a change and is handled again. */
 bool clave__observe_list_is_news(struct web_exchange *x, bool grandchildren, const char *path,
                                  uint64_t digest);
 /* False if the gate may not read a node on the way to `path`, so that the copy has nothing below
- * it: answers 403, "so WHAT PATH is not known". Also false, and answered, without memory. */
+ * it: answers 403, "so WHAT PATH is not known". Also false, having answered, if there is no
+ * memory. */
 bool clave__observe_copy_covers(struct web_exchange *x, const char *path, const char *what);
 /* Answers 503: "WHAT PATH is not known". */
 void clave__observe_copy_answer_old(struct web_exchange *x, const char *path, const char *what);
-/* True if the sender may read what concerns this path; NULL: what concerns no path. */
+/* True if the sender may read what concerns this path (NULL: what concerns no path). */
 bool clave__observe_may_see(const struct web_exchange *x, const char *path);
 
 /* ==== members.c =============================================================================== */
 
-/* Nodes of the copy, below `path`, sorted: the children, or theirs. */
+/* Nodes of the copy below `path`, sorted: its children, or their children. */
 enum { MOST_LISTED = 20000 };
 struct node_list {
     struct web_exchange *x;
     const char *path;
     struct observe *o;
-    uint64_t copy; /* the number of the copy that it is from */
+    uint64_t copy; /* the number of the copy from which the list is */
     const char **paths;
     size_t n, cap, at;
     const char *unreadable; /* the node of a service that the gate may not read; NULL: none */
     bool no_memory;
 };
-/* Fills it from x and path. false: the request waits, for the copy or for a change, and is then
- * handled again; or it has answered, 503 "WHAT PATH is not known" for one. */
+/* Fills the list from x and path. Returns false if the request waits, for the copy or for a change,
+ * and is then handled again; or if it has answered, for example 503 "WHAT PATH is not known". */
 bool clave__node_list_read(struct node_list *l, bool grandchildren, const char *what);
-/* The next that is still there. NULL: that was the last. */
+/* The next node of the list that is still there. NULL: there are no more. */
 struct clave_cache_node;
 const char *clave__node_list_next(struct node_list *l, struct clave_cache_node *node);
 
-/* Makes the request's session have this ephemeral node, with these data: 201, or 200 if it had it.
- * Texts and data are valid as long as the exchange. */
+/* Sees to it that the request's session has this ephemeral node, with these data. Answers 201, or
+ * 200 if the session had the node already. Texts and data are valid as long as the exchange. */
 struct own_node {
     const char *path;
     const void *data; /* never NULL */
     size_t len;
-    bool replace;     /* another session's goes */
-    int64_t replaces; /* then only that of this session; 0: of any */
+    bool replace;     /* if another session has the node, that node is replaced */
+    int64_t replaces; /* the only session whose node is replaced; 0: any */
 };
 /* Sets n->replaces if ?replace is the id of a session. false: it has answered 400. */
 bool clave__own_node_read_replace(struct web_exchange *x, struct own_node *n);
 void clave__web_put_own_node(struct web_exchange *x, const struct own_node *n);
-/* The session has it no more: 204; 404: it had none. */
+/* Deletes that node of the session. Answers 204, or 404 if the session had none. */
 void clave__web_delete_own_node(struct web_exchange *x, const char *path);
 
 /* ==== lock_token.c ============================================================================ */
@@ -239,13 +245,13 @@ void clave__web_delete_own_node(struct web_exchange *x, const char *path);
 /* Finds the place at a lock's path whose fencing token is given, and whether it holds, by a listing
  * of the servers and not by the gate's copy.
  *
- * What holds by any listing held once, and holds until its node is gone: so a first listing may be
- * an old one, and the answer is proved by a check of the node in a transaction, which is the
- * caller's. That it does not hold is said only after a listing that follows a commit: neither a
- * member that lags nor a leader that was deposed can hide a grant then. */
+ * A node that holds by any listing held at that time, and holds until it is gone. So the first
+ * listing may be an old one, and the caller proves the answer by a check of the node in a
+ * transaction. The answer that a place does not hold is given only after a listing that follows a
+ * commit, so that neither a member that lags nor a leader that was deposed can hide a grant. */
 
 enum place_found {
-    PLACE_HOLDS, /* or, if asked for any place: it exists */
+    PLACE_HOLDS, /* it holds; or, if any place was asked for, it exists */
     PLACE_WAITS, /* it exists, but does not hold */
     PLACE_GONE,
 };
@@ -256,12 +262,12 @@ typedef void place_found_cb(struct web_exchange *x, clave_async_client *c, void 
 struct place_question {
     const char *path; /* valid as long as the exchange */
     int64_t token;
-    bool any; /* whether it holds does not matter */
+    bool any; /* the place need not hold */
     place_found_cb *done;
     void *arg;
 };
 
-/* Calls `done` later; or answers, now or later: then nothing was done. */
+/* Calls `done` later; or answers, now or later, and then nothing was changed. */
 void clave__place_search(struct web_exchange *x, clave_async_client *c,
                          const struct place_question *q);
 

@@ -45,15 +45,15 @@
 /* ==== what is asked for ======================================================================= */
 
 struct claim_request {
-    struct claim_terms terms; /* `id` is `own` when there is one */
+    struct claim_terms terms; /* `id` points to `own` if there is one */
     int64_t ttl_ms;           /* of /v1/hold; 0: not given */
-    bool keyed;               /* by an Idempotency-Key, whose claim's id is `own` */
+    bool keyed;               /* the request has an Idempotency-Key; `own` is the id of its claim */
     char own[CLAVE_UUID_TEXT + 1];
-    bool proved;    /* what the session has here was proved */
+    bool proved;    /* it was proved which claims the session has */
     bool again;     /* it was started a second time: see claim_request_restart */
-    const char *at; /* what is looked at */
+    const char *at; /* the node that the servers are asked about */
     session_step *then;
-    void *arg; /* the handler's */
+    void *arg; /* belongs to the handler */
 };
 
 enum { MOST_PATH = 8192, MOST_PERMITS = 1000 };
@@ -86,7 +86,8 @@ static bool claim_request_may(struct web_exchange *x, const char *path)
                              "the role \"lock\" is needed on %s: see /v1/whoami", path);
 }
 
-/* A lock delay is marked by a node beside the lock's, for which the sender needs the role, too. */
+/* A lock delay needs a mark in a node beside that of the lock, and the sender needs the role on
+ * that node, too. */
 static bool claim_request_may_mark(struct web_exchange *x, const struct claim_terms *t)
 {
     char *mark = t->lock_delay_ms > 0 ? clave__web_sprintf(x, "%s-held", t->path) : NULL;
@@ -169,7 +170,8 @@ static void claim_request_put_claim(struct json *j, const void *id)
     clave__json_string(j, "claim", id);
 }
 
-/* A session can have one place per path and owner, and has one that differs from this claim. */
+/* A session can have one place for each path and owner, and this session has one that differs from
+ * what is asked for. */
 static void claim_request_refuse(struct session_request *k, const char *path, const char *id)
 {
     const struct problem p = {.status = 409,
@@ -207,8 +209,8 @@ static void claim_request_prove(struct session_request *k)
     clave__session_request_prove(k, claim_request_look_again);
 }
 
-/* Sets k->claim to the claim of an earlier request for the same, if there is one. false: it has
- * answered, or looks again later. */
+/* Sets k->claim to the claim of an earlier request for the same, if there is one. Returns false if
+ * it has answered, or if it looks again later. */
 static bool claim_request_find_own(struct session_request *k)
 {
     const struct claim_request *o = k->arg;
@@ -216,7 +218,7 @@ static bool claim_request_find_own(struct session_request *k)
     struct claim *keyed = o->keyed ? clave__claim_find(k->s, o->own) : NULL;
     if (keyed && clave__claim_is_over(keyed) && keyed->why == CLAVE_ENOAUTH &&
         keyed->granted_at == 0)
-        keyed = NULL; /* it was refused, so this request is judged anew */
+        keyed = NULL; /* the earlier request was refused, so this one is judged anew */
     struct claim *c = keyed ? keyed : clave__claim_on_path(k->s, t->path, t->id);
     bool leaving =
         c ? !keyed && c->state > CLAIM_HELD : clave__claim_is_being_left(k->s, t->path, t->id);
@@ -251,8 +253,8 @@ static bool claim_request_find_own(struct session_request *k)
     return false;
 }
 
-/* If the session got a place on this path at another gate, that is the claim that is asked for,
- * unless the key names a different one. */
+/* If the session has got a place on this path at another gate, that place is the claim that this
+ * request asks for, unless its key names a different one. */
 static bool claim_request_is_excluded(struct session_request *k)
 {
     assert(k->arg && k->claim);
@@ -280,7 +282,7 @@ static void claim_request_looked(struct session_request *k)
 {
     struct claim_request *o = k->arg;
     clave__web_timer_clear(k->x->web,
-                           &k->x->timer); /* it bounded the callbacks, which have all come */
+                           &k->x->timer); /* the timer was for the callbacks, which have all come */
     k->x->looking = false;
     if (claim_request_find_own(k))
         o->then(k);
@@ -443,8 +445,8 @@ clave_err clave__web_admit_claim(const struct web_exchange *x, struct claim *c)
 void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven)
 {
     struct json *j = &x->json;
-    /* A claim that another gate has made has no sender here yet: until one who may lock there asks
-     * for it, each request is judged by its own roles. */
+    /* A claim that another gate has made has no sender here yet. Until a sender who may lock there
+     * asks for the claim, each request is judged by its own roles. */
     proven = proven && (c->sender || clave__web_may(x, WEB_LOCK, c->path));
     clave__json_open(j, NULL, '{');
     clave__json_string(j, "id", c->place.uuid);
@@ -459,7 +461,7 @@ void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven)
         if (c->forbidden)
             clave__web_put_cause(j, &(const clave_err){CLAVE_EAUTHFAILED});
     } else if (c->state == CLAIM_QUEUED && c->part.s->attached &&
-               clave__claim_is_fresh(c)) { /* else it is not known */
+               clave__claim_is_fresh(c)) { /* otherwise the position is not known */
         clave__json_int(j, "position", (int64_t)c->ahead + 1);
         if (c->left_over)
             clave__json_string(j, "left_over", c->left_over);
@@ -480,7 +482,7 @@ static void answer_claim_end(struct session_request *k)
     const struct claim *c = k->claim;
     assert(c->state > CLAIM_HELD);
     clave_err why = c->why; /* the claim may be freed with the answer */
-    /* Nothing has ended: the node may not be created, or not deleted. */
+    /* No hold has ended: the node could not be created, or could not be deleted. */
     bool refused = c->why == CLAVE_ENOAUTH || (c->granted_at == 0 && !clave__web_is_cause(c->why));
     struct problem p = {.status = 410,
                         .err = CLAVE_ELOST,
@@ -518,7 +520,7 @@ static void try_put_holder(struct json *j, const void *arg)
 
 static void post_on_news(struct claim_poll *p);
 
-/* The id of the claim that this node belongs to; NULL: it is not a claim's. */
+/* The id of the claim to which this node belongs; NULL: the node is not of a claim. */
 static const char *try_claim_of_holder(struct session_request *k, const char *node)
 {
     bool is_claim = strncmp(node, "_c_", 3) == 0 && strlen(node) > 3 + CLAVE_UUID_TEXT;
@@ -526,7 +528,7 @@ static const char *try_claim_of_holder(struct session_request *k, const char *no
 }
 
 /* The first place in the queue is this session's own: either another gate was granted it after the
- * try had ended, or it is the try's and is being deleted. */
+ * try had ended, or it is the place of the try, which is being deleted. */
 static void try_found_own(struct session_request *k, const char *id)
 {
     struct problem p = {.status = 409, .err = CLAVE_EBUSY, .path = k->path, .retry_after_s = 1};
@@ -558,7 +560,8 @@ static void try_on_holder(clave_async_client *client, clave_err err, const clave
         return;
     }
     if (clave__http_session_is_shared(k->s) && clave_async_client_connection(client) != k->tried_on)
-        err = CLAVE_ECONNLOSS; /* the delete may be lost, and the place granted at another gate */
+        err = CLAVE_ECONNLOSS; /* the delete of the try's place may be lost, and the place granted
+                                * at another gate */
     if (err == CLAVE_OK && n > 0) {
         p.members = try_put_holder;
         p.arg = &list[0];
@@ -578,7 +581,8 @@ static void try_on_holder(clave_async_client *client, clave_err err, const clave
                            p.path ? p.path : "it", list[0].node);
     else if (err == CLAVE_OK)
         clave__web_problem(x, &p, "%s is held by another", p.path ? p.path : "it");
-    else { /* no server has answered: perhaps nobody holds it, and the place of this try stands */
+    else { /* no server has answered: perhaps nobody holds the lock, and the place of this try is
+            * still there */
         p.status = 504;
         p.err = CLAVE_EOPTIMEOUT;
         clave__web_problem(x, &p,
@@ -634,10 +638,10 @@ static void answer_on_proven(struct session_request *k)
     answer_await_place(k);
 }
 
-/* Another gate may have given back what is held, or may hold what waits. If it has given it back,
- * that is news; so is a grant of what waits, and the loss of its connection: then the client asks
- * again, wherever it wants to, and this gate does not take the session back to say that it waits.
- */
+/* Another gate may have released a claim that is held here, or may hold a claim that waits here. A
+ * release at another gate is news, and so is the grant of a waiting claim. The loss of its
+ * connection is news, too: then the client asks again, at the gate of its choice, and this gate
+ * does not take the session back only to report that the claim waits. */
 static void answer_prove(struct session_request *k)
 {
     bool holds = k->claim->state == CLAIM_HELD;
@@ -713,15 +717,16 @@ static void get_on_news(struct claim_poll *p)
     answer_claim(LIST_ENTRY(p, struct session_request, poll), 200);
 }
 
-/* Returns false if too many requests wait, which is answered. This is checked after the session was
- * found, because a refused poll is a sign of life as well and keeps its place. */
+/* Returns false if too many requests wait, and has answered so. This is checked after the session
+ * was found, because a refused poll is a sign of life as well and keeps its place. */
 static bool answer_may_wait(struct session_request *k)
 {
     return clave__web_prefer_wait(k->x) <= 0 || clave__web_may_wait(k->x);
 }
 
 /* Without "Prefer: wait", a new claim is answered as soon as its place in the queue is known, and a
- * GET with what is known already: it is not counted as waiting, so it must not wait. */
+ * GET is answered with what is known already: such a request does not count as waiting, so it must
+ * not wait. */
 static void answer_wait(struct session_request *k, void (*done)(struct claim_poll *p))
 {
     int64_t wait = clave__web_prefer_wait(k->x), now = k->x->web->now;
@@ -786,7 +791,7 @@ static void post_stop(struct web_exchange *x)
 static const struct exchange_owner post_owner = {.leave = clave__session_request_leave,
                                                  .stop = post_stop};
 
-/* Nothing is in its way. */
+/* Nothing is in the way of the claim: makes it, or goes on with that of an earlier request. */
 static void post_make(struct session_request *k)
 {
     const struct claim_request *o = k->arg;
@@ -841,7 +846,8 @@ static void get_note_deed(struct session_request *k, const struct claim *c)
     k->x->deed.what = c->kind->name;
 }
 
-/* NULL: it has answered, or the request begins once more when the servers have been asked. */
+/* The claim that the path of the request names. NULL: it has answered, or the request is handled
+ * once more when the servers have been asked. */
 static struct claim *get_named(struct session_request *k)
 {
     const struct problem over = {
@@ -854,7 +860,7 @@ static struct claim *get_named(struct session_request *k)
         return k->claim;
     bool certain = clave__http_session_mark_is_certain(k->s, x->params[0]);
     if (marked && !certain && clave__session_request_looks_once(k))
-        return NULL; /* what stands of it is deleted then */
+        return NULL; /* the proof deletes what is left of the claim */
     if (marked)
         clave__web_problem(x, &over, "the claim was given back");
     else if (clave__claim_is_sought(k->s, x->params[0]) || clave__http_session_must_look(k->s))
@@ -909,7 +915,7 @@ static void patch_on_described(void *arg, clave_err err)
     bool lost = change->err == CLAVE_ELOST || change->err == CLAVE_ENONODE;
     x->begun = true;
     if (k->claim && (change->err == CLAVE_OK || lost))
-        answer_wait(k, get_on_news); /* what it is now */
+        answer_wait(k, get_on_news); /* answers with what the claim is now */
     else
         clave__web_problem_err(x, change->err != CLAVE_OK ? change->err : CLAVE_ELOST,
                                "change what is said of", x->deed.path);
@@ -977,8 +983,9 @@ static void patch_claim(struct session_request *k)
 
 /* ---- alive ----------------------------------------------------------------------------------- */
 
-/* A sign of life from the work under a claim that has depend_ms. Nothing else is one: a renewal and
- * a look show that a client is there, which may renew from a timer while its work hangs. */
+/* A sign of life from the work under a claim that has depend_ms. Nothing else counts as one: a
+ * renewal or a GET only shows that the client is there, which may renew from a timer while its work
+ * hangs. */
 
 static void alive_on_answer(struct claim_poll *p)
 {
@@ -1015,7 +1022,8 @@ static void alive_give_sign(struct session_request *k)
                            "%s is not held yet: its work gives signs of life from then on",
                            x->deed.path);
     } else {
-        (void)clave__web_admit_claim(x, c); /* without memory it keeps its previous sender */
+        (void)clave__web_admit_claim(x, c); /* if there is no memory, the claim keeps its previous
+                                             * sender */
         k->polls = true;
         k->poll = (struct claim_poll){.done = alive_on_answer, .wants_end = true};
         x->begun = true;
@@ -1033,7 +1041,8 @@ static void alive_settle(struct session_request *k)
     clave__session_request_settle(k, SIGN_SETTLES, alive_give_sign);
 }
 
-/* It is given on a connection, since it could otherwise be noted long after it was given. */
+/* Takes a sign of life only on a connection, because the sign could otherwise be noted long after
+ * it was given. */
 static void alive_claim(struct session_request *k)
 {
     if (k->s->attached)
@@ -1050,8 +1059,9 @@ static void alive_claim(struct session_request *k)
  * again, and whatever has become of the claim in the meantime is released as well. */
 struct claim_leaving {
     const char *id;
-    bool was_marked, known; /* it was released before; the claim is known here */
-    bool sought;          /* or may exist: the outcome of a try with this id is being looked for */
+    bool was_marked, known; /* the claim was released before; it is known here */
+    bool sought;          /* the claim may exist: the outcome of a try with this id is being looked
+                           * for */
     bool marking, ending; /* answers still to come: to the mark, and that the claim has ended */
     bool again; /* the answer to the mark was lost, or a node had been left to another gate */
     bool ended;
@@ -1074,7 +1084,7 @@ static void leave_answer(struct session_request *k)
         clave__web_answer_empty(x, 204);
     else if (unknown || l->ended)
         clave__web_refuse(x, 404, CLAVE_ENOTHELD, NULL, "the session has no such claim");
-    else /* the node's delete goes on */
+    else /* the delete of the node goes on */
         clave__web_refuse(x, 504, CLAVE_EOPTIMEOUT, NULL, "the release is not confirmed yet");
 }
 
@@ -1205,7 +1215,7 @@ struct hold_stream {
     struct claim_poll news;
     struct timer beat;
     bool beat_due, told_position, told_held, told_asked;
-    size_t ahead;   /* as told */
+    size_t ahead;   /* as last reported */
     bool left_over; /* likewise */
 };
 
@@ -1331,7 +1341,7 @@ static void hold_begin_stream(struct session_request *k, struct hold_stream *h)
     x->answer.end = hold_on_end;
     x->answer.arg = h;
     x->answer.sending_ms =
-        h->s->ttl_ms; /* a client that reads nothing for a whole ttl is not a holder any more */
+        h->s->ttl_ms; /* a client that reads nothing for a whole ttl no longer counts as a holder */
     clave__web_answer_stream(x, 200, "application/x-ndjson");
 }
 

@@ -1,8 +1,8 @@
 /* contrib.c - /znodes/v1 and /sessions/v1 as Apache's contrib REST gateway has them (SPEC, version
- * 2), for programs that were written for it; others are better served by /v1. Its sessions are
- * known by a UUID, which is all the proof there is, and end when they were not used for as long as
- * their maker said: each is an HTTP session whose client counts as present all the time. Answers
- * are JSON, JSON in a call, XML or bytes, as the Accept header has it. */
+ * 2), for programs that were written for it; others are better served by /v1. A session of this
+ * gateway is known by a UUID, which is the only proof that its client has, and ends when it was not
+ * used for the time that its maker gave. It is an HTTP session whose client counts as present all
+ * the time. Answers are JSON, JSON in a function call, XML or bytes, as the Accept header asks. */
 #include "web/api/api.h"
 
 #include <assert.h>
@@ -65,8 +65,8 @@ static bool rest_accepted(const char *accept, enum rest_format *out)
     return !accept;
 }
 
-/* The function that a script of the answer calls; "": none. NULL: it is not a name, and stands in
- * no answer, not even in one that says so. */
+/* The name of the function that the answer calls as a script; "": none. NULL: the argument is not a
+ * name, and must be in no answer, not even in the one that refuses it. */
 static const char *rest_callback(const struct web_exchange *x)
 {
     static const char fine[] = "_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -250,7 +250,7 @@ struct contrib_rest_session {
     struct http_session *s;
     char uuid[CLAVE_UUID_TEXT + 1];
     int32_t expire_ms;
-    struct timer timer; /* ends it */
+    struct timer timer; /* ends the session */
     struct session_wait wait;
     bool closing;
     struct web_exchange *x; /* the request that makes it or, while `closing`, ends it; NULL: none
@@ -266,7 +266,7 @@ static void contrib_rest_session_free(struct contrib_rest_session *r)
     clave__mem_free(&r->web->mem, r);
 }
 
-/* It was made, or not. */
+/* The session was made, or could not be made: answers the request. */
 static void contrib_rest_session_tell(struct contrib_rest_session *r, clave_err err)
 {
     struct web_exchange *x = r->x;
@@ -308,14 +308,14 @@ static void on_rest_session_open(struct session_wait *w, clave_err err)
     contrib_rest_session_free(r);
 }
 
-/* Ends it for this request, which is answered then; NULL: for none. */
+/* Ends the session for this request, which is answered then (NULL: for no request). */
 static void contrib_rest_session_close(struct contrib_rest_session *r, struct web_exchange *x)
 {
     assert(!r->closing);
     r->closing = true;
     r->x = x;
     clave__web_timer_clear(r->web, &r->timer);
-    clave__session_wait_cancel(&r->wait); /* it may be opening still */
+    clave__session_wait_cancel(&r->wait); /* the session may still be opening */
     r->wait.done = on_rest_session_closed;
     clave__http_session_close(r->s, &r->wait);
 }
@@ -326,7 +326,7 @@ static void on_rest_session_expired(struct timer *t, int64_t now)
     contrib_rest_session_close(LIST_ENTRY(t, struct contrib_rest_session, timer), NULL);
 }
 
-/* Makes one for this request, which is answered then. */
+/* Makes a session for this request, which is answered then. */
 static clave_err contrib_rest_session_open(struct web_exchange *x, const struct session_terms *t)
 {
     struct web *w = x->web;
@@ -342,7 +342,8 @@ static clave_err contrib_rest_session_open(struct web_exchange *x, const struct 
     r->expire_ms = t->ttl_ms;
     r->wait.done = on_rest_session_open;
     clave__rand_uuid(&w->rand, r->uuid);
-    clave__seal_uuid(w->sessions->key, r->uuid); /* other draws of the generator are visible */
+    clave__seal_uuid(w->sessions->key, r->uuid); /* other random numbers of this generator are
+                                                  * visible to clients */
     clave__timer_init(&r->timer, on_rest_session_expired);
     list_push_back(&w->rest_sessions, &r->link);
     clave__http_session_await(r->s, &r->wait);

@@ -2,11 +2,11 @@
  *
  * A request has a counter of its own, which lives until its answer: a change is one transaction
  * with a write to the counter's marker, so it is made once however often its connection to the
- * servers is lost meanwhile. What the servers do not tell within the time of a request is 504: it
- * may have been made.
+ * servers is lost meanwhile. If the servers do not answer within the time of a request, the answer
+ * is 504: the change may have been made.
  *
- * Invariant: nothing is asked for after the answer but the delete of the request's own marker; only
- * what was on its way to the servers before may still be done. */
+ * Invariant: after the answer nothing is requested but the delete of the request's own marker; only
+ * what was already on its way to the servers may still be done. */
 #include "web/api/api.h"
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 
 struct counter_request {
     clave_async_client *client;
-    clave_async_counter *counter; /* NULL: not begun, or it is over */
+    clave_async_counter *counter; /* NULL: not begun yet, or over */
     const char *verb;
     bool adds, sets, compares;
     int64_t add, set, expected;
@@ -166,6 +166,6 @@ void clave__web_post_counter(struct web_exchange *x)
             x, "the body is {\"add\": N}, {\"set\": N} or {\"set\": N, \"expected\": M}");
     else if (!markers)
         clave__web_problem_err(x, CLAVE_ENOMEM, r->verb, x->params[0]);
-    else if (clave__web_must(x, WEB_WRITE, markers)) /* beside it, where the marker is made */
+    else if (clave__web_must(x, WEB_WRITE, markers)) /* the marker is made beside the counter */
         clave__request_client_to_create(x, x->params[0], counter_begin);
 }

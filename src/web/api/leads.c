@@ -1,18 +1,19 @@
-/* leads.c - whether a candidate leads, for those who route: GET /v1/elections/PATH?leads=ID, and
- * its other forms /v1/leader/PATH?id=ID and /v1/replica/PATH?id=ID. A balancer takes 200 as up and
- * anything else as down.
+/* leads.c - whether a candidate leads, for programs that route requests: GET
+ * /v1/elections/PATH?leads=ID, and its other forms /v1/leader/PATH?id=ID and
+ * /v1/replica/PATH?id=ID. A balancer takes 200 as up and anything else as down.
  *
- * Answered from the gate's copy, in memory and at once: there is nothing to wait for, since a check
- * that waits for its answer is a check that fails. An answer "no" has the code EBUSY; "not known",
- * while the copy is not current or not whole, has EUNREACHABLE. Both are 503.
+ * Answered from the gate's copy in memory, at once: a balancer's check that has to wait for its
+ * answer is a check that fails. An answer "no" has the code EBUSY; "not known", while the copy is
+ * not current or not whole, has EUNREACHABLE. Both are 503.
  *
- * A balancer takes a former leader out some time after the first answer "no", and would have the
- * new one in by then. ?min_term delays the 200 of a new leader by a time of the balancer's
- * administrator, counted from when this gate has seen the term begin (struct election, seen_from):
- * on the engine's clock, which nobody sets. docs/guide/elections.md has the arithmetic.
+ * A balancer takes a former leader out only some time after the first answer "no", and by then it
+ * could have the new leader in already. ?min_term delays the 200 of a new leader by a time that the
+ * administrator of the balancer chooses, counted from when this gate saw the term begin (struct
+ * election, seen_from), by the engine's clock, which nobody sets. docs/guide/elections.md has the
+ * arithmetic.
  *
- * Invariant: of one gate's answers, at most one ID of those that name one candidate each gets 200
- * at a time, and between the last 200 of a leader and the first of the next lies min_term. */
+ * Invariant: among IDs each of which names one candidate, at most one gets 200 from one gate at a
+ * time, and min_term lies between the last 200 of a leader and the first 200 of the next. */
 #include "web/api/api.h"
 
 #include <inttypes.h>
@@ -33,12 +34,13 @@ struct leads {
     const struct lock_queue *q;     /* NULL: there are no candidates */
     const struct lock_node *leader; /* NULL: nobody leads */
     const struct lock_node *at;     /* the candidate that the answer is about; NULL: none */
-    int64_t led_ms;                 /* so long this gate has seen the leader lead */
+    int64_t led_ms;                 /* for how long this gate has seen the leader lead */
 };
 
 /* ---- whose place it is ----------------------------------------------------------------------- */
 
-/* An id as `clave elect` makes one by itself: "web1:4711", of which the host is a name too. */
+/* True if the text is an id as `clave elect` makes one by itself, "web1:4711", and `host` is the
+ * host in it, which names the candidate, too. */
 static bool leads_is_host_of(const char *host, const char *text)
 {
     size_t n = strlen(host);
@@ -69,9 +71,9 @@ static bool leads_is_named(const struct lock_node *p, const char *id)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* For how long the leader's session is certain to keep its lead, counted from when this request was
- * sent: only of a claim that this gate made, and that no other gate can have given back. 0: that
- * is not known. */
+/* For how many ms the leader's session is certain to keep its lead, counted from when this request
+ * was sent. That is known only of a claim that this gate made and that no other gate can have
+ * released; otherwise 0. */
 static int64_t leads_valid_ms(const struct leads *l)
 {
     const struct lock_node *p = l->leader;
@@ -119,7 +121,7 @@ static void leads_answer_yes(struct leads *l, const char *role)
     clave__web_answer_object(l->x, 200);
 }
 
-/* `wait_ms`: after that it may be yes; 0: nobody knows. */
+/* `wait_ms`: after this time the answer may be yes; 0: not known. */
 static struct problem leads_no(const struct leads *l, int64_t wait_ms)
 {
     clave__observe_copy_set_headers(l->x);

@@ -1,11 +1,10 @@
-/* lock_actions.c - acting on other clients' places in a queue, and what only a leader may do:
- * POST /v1/locks/PATH/revoke and /break, POST /v1/elections/PATH/transfer, PUT
- * /v1/elections/PATH/value.
+/* lock_actions.c - acting on other clients' places in a queue, and what only a leader may do: POST
+ * /v1/locks/PATH/revoke and /break, POST /v1/elections/PATH/transfer, PUT /v1/elections/PATH/value.
  *
- * Invariants: revoke and break touch nothing but a place in a queue, which is a node with the name
- * of one that, for a revoke, is ephemeral; so the role "lock" on a path does not become a right to
- * write below it. The value of a leader is written only in one transaction with a check of the
- * leader's node. */
+ * Invariants: revoke and break touch nothing but a place in a queue: a node that has the name of a
+ * place and, for a revoke, is ephemeral. So the role "lock" on a path does not become a right to
+ * write below that path. The value of a leader is written only in one transaction with a check of
+ * the leader's node. */
 #include "web/api/api.h"
 
 #include <assert.h>
@@ -22,15 +21,15 @@
 /* ==== revoke, break =========================================================================== */
 
 struct revoke {
-    const char *node; /* its name; NULL: the node with the token */
+    const char *node; /* the name of the node; NULL: the node with the token */
     int64_t token;    /* 0: any, until the node is found */
     bool breaks, force;
-    size_t place;     /* in `places`, below the lock's path */
+    size_t place;     /* index in `places` */
     const char *path; /* of the node */
 };
 
-/* Where the nodes of a lock can be, relative to its path: those of a semaphore in the next two,
- * places that wait for slots in the last. */
+/* Where the nodes of a lock can be, relative to its path: directly below it; for a semaphore, in
+ * "leases" and "locks"; places that wait for slots, in "queue". */
 static const char *const places[] = {NULL, "leases", "locks", "queue"};
 
 static const char *revoke_verb(const struct revoke *r)

@@ -8,12 +8,13 @@
  * node, and most locks have one holder. The data of a node are read only where they may decide who
  * holds (lock_listing.h).
  *
- * Invariants: "holds" is said of a node that was there in a transaction after the request had
- * arrived, and that held by a listing; the opposite, of one that was not there then, or by a
- * listing that followed a commit. A node that guards a write held its lock by a listing, so while
- * it is there, it holds. A search is freed when it is done, or when the last answer has come that
- * it expects; [low, high) of its `nodes` are those of one queue, up to `end`, that may still be it,
- * and the other queues follow. */
+ * Invariants: the answer "holds" is given for a node that held by a listing and was there in a
+ * transaction after the request had arrived; the answer "does not hold", for a node that was not
+ * there then, or that does not hold by a listing which followed a commit. A node that guards a
+ * write held its lock by a listing, so it holds as long as it is there. A search is freed when it
+ * is done, or when the last answer that it expects has come. Of its `nodes`, those in [low, high)
+ * may still be the place; they belong to one queue, which ends at `end`, and the other queues
+ * follow. */
 #include "web/api/api.h"
 
 #include <assert.h>
@@ -30,7 +31,7 @@
 
 enum { MOST_TRIES = 3 };
 
-/* A place that may be the one. */
+/* A node that may be the place. */
 struct search_node {
     const struct lock_queue *queue;
     const char *number; /* in the path */
@@ -47,7 +48,7 @@ struct token_lookup {
     char *sides[LOCK_SIDES];
     struct search_node *nodes;
     size_t low, high, end, n, at;
-    unsigned pending; /* answers */
+    unsigned pending; /* how many answers are awaited */
     unsigned tries;
     clave_err err;
     bool fresh;     /* listed after a commit */
@@ -128,7 +129,7 @@ static void lookup_expect(struct token_lookup *s, clave_err err)
     }
 }
 
-/* Fails at once if nothing could be submitted. */
+/* Requests were submitted. Fails at once if none of them could be. */
 static void lookup_sent(struct token_lookup *s)
 {
     if (s->pending == 0)
@@ -389,7 +390,7 @@ static void lookup_on_names(clave_async_client *c, const clave_result *res, void
         lookup_listed(s, c);
 }
 
-/* The node may be somebody else's, and unreadable. */
+/* The mark may be a node of somebody else, which the gate cannot read. */
 static void lookup_on_mark(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct token_lookup *s = arg;
@@ -415,7 +416,7 @@ static void lookup_on_committed(clave_async_client *c, const clave_result *res, 
         lookup_listed(s, c);
 }
 
-/* Lists a semaphore's sides, the leases first. */
+/* Lists the directories of a semaphore, the leases first. */
 static void lookup_list_sides(struct token_lookup *s, clave_async_client *c)
 {
     for (enum lock_side side = LOCK_SIDE_LEASES; side < LOCK_SIDES; side++)
@@ -440,7 +441,7 @@ static void lookup_listed(struct token_lookup *s, clave_async_client *c)
         lookup_fail(s, CLAVE_ENOMEM);
 }
 
-/* Begins anew. The first listing is taken as it comes, later ones follow a commit. */
+/* Begins the search anew. The first listing is taken as it comes; later ones follow a commit. */
 static void lookup_list(struct token_lookup *s, clave_async_client *c)
 {
     static const clave_op nothing = {.kind = CLAVE_OP_CHECK, .path = "/", .version = -1};
@@ -487,8 +488,8 @@ void clave__place_search(struct web_exchange *x, clave_async_client *c,
 
 /* ---- the header ----------------------------------------------------------------------------- */
 
-/* Reads the guard at *text, whose path has *len bytes, and moves on to the next; false: it is none.
- */
+/* Reads the guard at *text, whose path has *len bytes, and moves on to the next. Returns false if
+ * there is no guard. */
 static bool guard_parse(const char **text, size_t *len, int64_t *token)
 {
     char digits[24] = "";
@@ -595,7 +596,7 @@ void clave__guards_find(struct web_exchange *x, clave_async_client *c, struct gu
 
 void clave__guards_put_checks(const struct guards *g, clave_op *ops)
 {
-    assert(g->at == g->n); /* _find has found all of them */
+    assert(g->at == g->n); /* clave__guards_find has found all of them */
     for (size_t i = 0; i < g->n; i++)
         ops[i] = (clave_op){.kind = CLAVE_OP_CHECK, .path = g->list[i].node, .version = -1};
 }

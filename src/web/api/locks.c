@@ -33,7 +33,7 @@ struct list_request {
     size_t limit;
     int64_t as_of; /* by the engine's clock; -1: not known */
 };
-#define COPY_ETAG_NONE "\"none\"" /* of what is not there */
+#define COPY_ETAG_NONE "\"none\"" /* the tag of a node that does not exist */
 enum { COPY_ETAG_CAP = 24 };
 
 /* Each takes a few kilobytes, and all of them are answered in one turn. */
@@ -41,12 +41,13 @@ enum { MOST_WAITING = 1000, MOST_PROBES = 100 };
 
 /* The x->state of a request that asks the servers or waits for a change. */
 struct observe_request {
-    int64_t asked; /* the servers, then */
+    int64_t asked; /* when the servers were asked */
     unsigned probes;
-    bool fresh;    /* the copy includes everything that they knew then, */
-    uint64_t gone; /* and what takes the place of so many nodes that have gone */
+    bool fresh;    /* the copy includes everything that they knew then */
+    uint64_t gone; /* the count of gone nodes in struct observe, up to which the copy includes their
+                    * replacements */
     bool polls;
-    int64_t until; /* it waits for a change */
+    int64_t until; /* until when it waits for a change */
     struct lock_long_poll poll;
 };
 
@@ -101,9 +102,10 @@ static void on_observe_probe(clave_async_client *c, const clave_result *res, voi
     struct web *w = x->web;
     int64_t now = clave__client_now(c);
     bool is_expected = clave__web_expected(x);
-    w->now = now > w->now ? now : w->now; /* ages are counted by it */
+    w->now = now > w->now ? now : w->now; /* ages are counted by this time */
     w->observe->probes--;
-    if (is_expected && (res->err == CLAVE_OK || res->err == CLAVE_ENONODE)) /* of the chroot */
+    if (is_expected && (res->err == CLAVE_OK ||
+                        res->err == CLAVE_ENONODE)) /* ENONODE: the chroot does not exist */
         observe_request_catch_up(x);
     else if (is_expected)
         clave__web_problem_as(x, 503, res->err, "ask the servers", NULL);
@@ -182,7 +184,8 @@ struct observe *clave__observe_settled_for(struct web_exchange *x)
     if (!o || has_asked || !clave__observe_is_settling(o))
         return o;
     if (o->probes > 0 && o->nwaiting < MOST_WAITING)
-        return observe_request_wait(x); /* the answer to another request may settle it */
+        return observe_request_wait(
+            x); /* the answer to another request may be enough for this one */
     observe_request_ask(x);
     return NULL;
 }
@@ -218,7 +221,7 @@ static void copy_json_since(const struct web_exchange *x, struct json *j, int64_
     observe_copy_json(x, j, as_of < 0 ? -1 : x->web->now - as_of);
 }
 
-/* Age and Clave-Source. */
+/* Sets the headers Age and Clave-Source. */
 void clave__observe_copy_set_headers(struct web_exchange *x)
 {
     int64_t age = clave__observe_age(x->web->observe);
@@ -379,7 +382,7 @@ struct copy_list {
     struct list_request request;
     bool begun;
     size_t written;
-    struct buf at; /* the path looked at last, with its NUL; "": none */
+    struct buf at; /* the path that was looked at last, with its NUL; "": none */
     bool at_leases;
 };
 
@@ -645,9 +648,9 @@ struct history_list {
     struct observe *o;
     const char *path; /* of the lock; NULL: any */
     int64_t from;     /* wall clock */
-    uint64_t n;       /* was looked at; SEEKING: is looked at next */
-    size_t left;      /* to write */
-    size_t before;    /* SEEKING: to go back by */
+    uint64_t n;       /* the entry looked at last; SEEKING: the one looked at next */
+    size_t left;      /* how many are left to write */
+    size_t before;    /* SEEKING: how many entries to go back */
     int64_t as_of;    /* of list_request */
     enum { HISTORY_SEEKING, HISTORY_BEGINNING, HISTORY_WRITING } phase;
 };
@@ -720,7 +723,8 @@ static bool history_list_since(struct history_list *l, const char *since)
     if (!since)
         l->n = l->o->history.last;
     else if (clave__web_parse_int(since, &n) && n >= 0)
-        l->n = (uint64_t)n <= l->o->history.last ? (uint64_t)n : 0; /* or of another history */
+        l->n = (uint64_t)n <= l->o->history.last ? (uint64_t)n : 0; /* or the number is from another
+                                                                     * history */
     else
         return clave__rfc3339_parse(since, &l->from);
     return true;
@@ -759,10 +763,10 @@ void clave__web_get_history(struct web_exchange *x)
  *     data: {"path":"/jobs/nightly",...}
  *
  * A reader that has no id, or one of another run or too old, first gets `reset`, and each lock as a
- * `lock` event. A line ": " comes after COMMENT_MS without an event, so that both sides and all
- * between see that the other is there. A reader that is slower than the ring of events is long is
- * cut off. Invariant: every event up to number `n` was written, or was not for this reader; nothing
- * is produced before the driver asks for more. */
+ * `lock` event. A line ": " comes after COMMENT_MS without an event, so that each side, and every
+ * proxy between them, sees that the other is there. A reader that is so slow that the ring of
+ * events overtakes it is cut off. Invariant: every event up to number `n` was written, or was not
+ * for this reader; nothing is produced before the driver asks for more. */
 enum {
     COMMENT_MS = 15000,
     EVENTS_PIECE = 32768,  /* bytes at a time, or a little more */
@@ -772,9 +776,9 @@ enum {
 struct event_stream {
     struct observe_reader reader;
     struct observe *o;
-    const char *prefix;  /* only events of this path and below; NULL: of all */
-    const char *path;    /* only of this one; NULL: of all */
-    const char *session; /* with those of this HTTP session; NULL: without */
+    const char *prefix;  /* only events of this path and below; NULL: of all paths */
+    const char *path;    /* only events of this path; NULL: of all paths */
+    const char *session; /* also the events of this HTTP session; NULL: no such events */
     struct timer comment;
     uint64_t n;
     enum { STREAM_RESET, STREAM_SNAPSHOT, STREAM_LIVE } phase;
@@ -935,7 +939,7 @@ static clave_err stream_more(void *arg, struct buf *out, bool *done)
     struct event_stream *s = arg;
     size_t before = clave__buf_len(out);
     if (s->phase != STREAM_RESET && !clave__event_ring_reaches(&s->o->ring, s->n)) {
-        *done = true; /* it is too slow */
+        *done = true; /* the reader is too slow */
         return CLAVE_OK;
     }
     clave_err err = stream_put_some(s, out);

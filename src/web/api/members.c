@@ -1,18 +1,20 @@
-/* members.c - /v1/members: who is in a group, and being in it; and the node that an instance of
- * /v1/services is (services.c).
+/* members.c - /v1/members: listing who is in a group, and joining or leaving it; and the node of an
+ * instance of /v1/services (services.c).
  *
- * A member is an ephemeral node of the session that the request names: the servers know whose it
- * is, so any gate of the key can tell, and nothing of it is remembered here. A PUT makes the node;
- * asked again it finds its own, whatever became of the answer before. So a program repeats it with
- * its renewals: if somebody has deleted the node, it is made anew.
+ * A member is an ephemeral node of the session that the request names. The servers know to whom the
+ * node belongs, so any gate with the same key can tell, and nothing about members is remembered
+ * here. A PUT makes the node; a repeated PUT finds the session's own node, whatever became of the
+ * answer before. So a program repeats the PUT with its renewals: if somebody has deleted the node,
+ * it is made anew.
  *
- * Invariants: a node counts as the session's by its ephemeralOwner alone; that there is none is
- * said after a commit on the session's connection, so that no server that lags hides it; what a
- * request changes or deletes is a node that it has seen to be its session's, or one whose
- * replacement was asked for, at the version that it has seen. Servers compare versions and no
- * owners: if the path has changed hands since the look, and the new node has come to the same
- * version, the change meets that one. A write notices by the owner in its answer and looks again; a
- * delete cannot notice. A replaced node goes in the transaction that makes the new one. */
+ * Invariants: a node counts as the session's by its ephemeralOwner alone; the answer that there is
+ * none is given after a commit on the session's connection, so that no server that lags hides the
+ * node; a request changes or deletes only a node that it has seen to be its session's, or one whose
+ * replacement was asked for, at the version that it has seen. Servers compare versions, not owners:
+ * if the path has changed hands since the look, and the new node has come to the same version, the
+ * change meets the new node. A write notices that by the owner in its answer, and looks again; a
+ * delete cannot notice it. A node that is replaced is deleted in the transaction that makes the new
+ * one. */
 #include "web/api/api.h"
 
 #include <inttypes.h>
@@ -82,7 +84,8 @@ static bool node_list_is_known(struct node_list *l, const char *what)
     return false;
 }
 
-/* Another one after every change of a node or of its data; the same at all gates. */
+/* A number that is different after every change of a node or of its data, and the same at all
+ * gates. */
 static uint64_t node_list_digest(const struct node_list *l)
 {
     struct siphash_key key = {0};
@@ -222,12 +225,12 @@ void clave__web_get_members(struct web_exchange *x)
 
 enum { MOST_TRIES = 4 };
 
-/* The x->state of a request that makes it or takes it away. */
+/* The x->state of a request that makes or deletes such a node. */
 struct own_node_request {
     struct own_node node;
     bool removes;
     unsigned tries;
-    int32_t version; /* that was seen */
+    int32_t version; /* the version that was seen */
 };
 
 static void own_node_look(struct web_exchange *x, clave_async_client *c);
@@ -271,7 +274,7 @@ static void own_node_conflict(struct web_exchange *x, int64_t owner)
             r->node.path);
 }
 
-/* Somebody was faster: looks again, a few times. */
+/* Somebody else has changed the node meanwhile: looks again, a few times. */
 static void own_node_again(struct web_exchange *x, clave_async_client *c, clave_err err)
 {
     struct own_node_request *r = x->state;
@@ -294,7 +297,8 @@ static void on_own_node_changed(clave_async_client *c, const clave_result *res, 
     if (raced)
         own_node_again(x, c, res->err);
     else if (sets && st->ephemeral_owner != own_node_session(x))
-        own_node_again(x, c, CLAVE_EBADVERSION); /* another's node has come to this version */
+        own_node_again(x, c, CLAVE_EBADVERSION); /* the node of another session has come to this
+                                                  * version */
     else if (res->err != CLAVE_OK)
         clave__web_problem_err(x, res->err, r->removes ? "leave" : "join", r->node.path);
     else if (r->removes)

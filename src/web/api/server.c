@@ -21,7 +21,7 @@ enum { TELLS_WITHIN_MS = 30000 };
 /* The gate's own figures, which follow those of the server. */
 enum { GATE_LATENCY_MS = WEB_FIGURES, GATE_SESSIONS, GATE_WAITING, GATE_REQUESTS, GATE_FIGURES };
 
-/* Their names in JSON. The page draws those that are sampled. */
+/* The names of the figures in JSON. The page draws those that are sampled. */
 static const struct {
     const char *name;
     bool sampled;
@@ -53,10 +53,10 @@ static const struct {
 struct server_trend {
     struct web *web;
     struct timer sample;
-    int64_t began; /* with the first sample */
-    int64_t told;  /* when the server's were; 0: never */
+    int64_t began; /* when the first sample was taken */
+    int64_t told;  /* when the server's figures came last; 0: never */
     int64_t server[WEB_FIGURES];
-    int64_t at; /* of the newest sample; wall clock */
+    int64_t at; /* when the newest sample was taken; wall clock */
     size_t n, next;
     int64_t samples[SAMPLES][GATE_FIGURES];
 };
@@ -246,7 +246,7 @@ void clave__web_get_server(struct web_exchange *x)
                                                         : "read-write");
     clave__json_int64(j, "session_id", clave_async_client_session_id(w->own));
     clave__json_int(j, "max_body", (int64_t)clave__web_max_body(w));
-    bool all = clave__observe_may_see(x, NULL); /* as of /metrics */
+    bool all = clave__observe_may_see(x, NULL); /* the same right as for /metrics */
     server_trend_json(j, w, all);
     if (all && clave__web_query(x, "samples"))
         server_trend_samples_json(j, w);

@@ -1,15 +1,15 @@
 /* services.c - /v1/services: the instances of services, from the gate's copy of the tree, for
- * scripts, balancers, and Prometheus (?format=http_sd); and registering one with a session
+ * scripts, balancers, and Prometheus (?format=http_sd); and registering an instance with a session
  * (members.c).
  *
  * Prometheus keeps the targets that it has when an answer is not 200, and drops those that a list
  * does not name. So a list is answered only from a copy that is current and complete; and a service
- * that has no node has no instances, which is an empty list, because its node goes with its last
- * instance.
+ * that has no node has no instances, which is an empty list, because the node of a service is
+ * deleted with its last instance.
  *
- * Invariant: the list names the instances that were there when it was begun, each as it is when it
- * is written; one that has gone meanwhile is left out. If the copy itself goes, the answer ends in
- * the middle, so that nobody takes it for a whole list. */
+ * Invariant: the list names the instances that were there when the list was begun, each as it is
+ * when it is written; an instance that has gone meanwhile is left out. If the copy itself goes, the
+ * answer ends in the middle, so that nobody takes it for a whole list. */
 #include "web/api/api.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ enum { PIECE_INSTANCES = 500 };
 
 struct service_list {
     struct node_list nodes; /* below the service, or the parent of all services */
-    bool of_one;            /* service */
+    bool of_one;            /* only the instances of one service */
     bool ready;             /* only those that are up */
     bool http_sd;
     size_t ready_ones;
@@ -34,7 +34,7 @@ struct service_list {
 
 /* ---- the nodes ------------------------------------------------------------------------------- */
 
-/* A node as an instance. Free *parsed. */
+/* Reads a node as an instance. The caller frees *parsed. */
 static void service_list_entry(const struct service_list *l, const char *path,
                                const clave_cache_node *node, clave_instances_entry *e,
                                clave_instance **parsed)
@@ -51,7 +51,8 @@ static void service_list_entry(const struct service_list *l, const char *path,
     e->instance = *parsed;
 }
 
-/* Nothing is kept of an instance but its path, so it is looked at once more for this. */
+/* Nothing but the path of an instance is kept, so each is looked at once more to count those that
+ * are up. */
 static void service_list_count_ready(struct service_list *l)
 {
     clave_cache_node node;
@@ -173,22 +174,22 @@ void clave__web_get_services(struct web_exchange *x)
     if (l->ready)
         service_list_count_ready(l);
     if (l->ready && l->ready_ones == 0)
-        clave__web_problem(
-            x,
-            &(struct problem){.status = 503,
-                              .err = CLAVE_EUNREACHABLE, /* one may come: of the class retry */
-                              .code = clave_err_name(CLAVE_ENONODE),
-                              .path = l->nodes.path,
-                              .retry_after_s = 1},
-            "no instance at %s is up", l->nodes.path);
+        clave__web_problem(x,
+                           &(struct problem){.status = 503,
+                                             .err = CLAVE_EUNREACHABLE, /* an instance may come, so
+                                                                         * the class is retry */
+                                             .code = clave_err_name(CLAVE_ENONODE),
+                                             .path = l->nodes.path,
+                                             .retry_after_s = 1},
+                           "no instance at %s is up", l->nodes.path);
     else
         clave__web_answer_pieces(x, service_list_piece, NULL, l);
 }
 
 /* ==== registering ============================================================================= */
 
-/* The body with the name and the id from the path, which it may leave out; NULL: it has answered.
- */
+/* The body, completed by the name and the id from the path, which the body may leave out. NULL: it
+ * has answered. */
 static char *service_text(struct web_exchange *x)
 {
     const char *body = clave__web_body_bytes(x), *end = body + clave__web_body_len(x);
@@ -253,9 +254,10 @@ static char *service_data(struct web_exchange *x, size_t *len)
     return data;
 }
 
-/* As with Curator, the place of an instance that is registered already is taken: a program that is
- * started again is there at once. With the id of a session in ?replace only that one's is, so that
- * two programs with one id do not take it from each other for ever. */
+/* As with Curator, an instance that is registered already is replaced, so that a program that is
+ * started again is registered at once. With the id of a session in ?replace, only an instance of
+ * that session is replaced, so that two programs with the same id do not replace each other for
+ * ever. */
 void clave__web_put_service(struct web_exchange *x)
 {
     struct own_node n = {.path = service_path(x), .replace = true};

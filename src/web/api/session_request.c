@@ -196,7 +196,7 @@ static void session_request_begin(struct web_exchange *x, const char *id, sessio
         return;
     }
     if (!clave__web_may_call(
-            x)) /* asked only now, so that a refused request still keeps the session alive */
+            x)) /* checked only now, so that a refused request still keeps the session alive */
         return;
     k->informed = informed;
     k->go = go;

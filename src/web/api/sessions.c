@@ -34,7 +34,7 @@ static void session_answer_made(struct session_request *k)
 static void session_on_maker_gone(struct web_exchange *x)
 {
     struct session_request *k = x->owned;
-    clave__session_wait_cancel(&k->wait); /* what follows would end it */
+    clave__session_wait_cancel(&k->wait); /* otherwise the end of the session would call it */
     clave__http_session_end(k->s, CLAVE_ECANCELED, true);
 }
 
@@ -116,8 +116,8 @@ static void session_admit_claims(const struct web_exchange *x, struct http_sessi
     }
 }
 
-/* Each id once: a claim that is over is left out when it was made anew with the same key, as a
- * caller that looks its claim up by its id may take the first one for the answer. */
+/* Writes each id once: a claim that is over is left out if it was made anew with the same key,
+ * because a caller that looks up its claim by the id may take the first one. */
 static void session_put_claims(struct web_exchange *x, struct http_session *s, bool proven)
 {
     clave__json_open(&x->json, "claims", '[');
@@ -221,8 +221,9 @@ static void session_answer(struct session_request *k, bool proven)
 
 static void session_look(struct session_request *k);
 
-/* If another gate may have the session by now, looking at it would take it away from there. So the
- * request is answered with what is known, and its client asks again at the gate of its choice. */
+/* If another gate may have the session by now, looking at the claims would take the session away
+ * from it. So the request is answered with what is known, and its client asks again at the gate of
+ * its choice. */
 static void session_on_news(struct claim_poll *p)
 {
     struct session_request *k = LIST_ENTRY(p, struct session_request, poll);

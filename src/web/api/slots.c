@@ -15,9 +15,9 @@
  * slot wins, and the other gates learn at once that the owner has it.
  *
  * A give at another gate withdraws the owner's waiting takes by deleting their places. It cannot
- * withdraw a take that has no place at the servers yet, or whose place went with the engine's
- * session. Such a take lasts only as long as the requests that wait for it, and they are told that
- * its outcome is unknown.
+ * withdraw a take that has no place at the servers yet, or whose place was deleted with the
+ * engine's session. Such a take lasts only as long as the requests that wait for it, and these are
+ * answered that its outcome is unknown.
  *
  * Invariants: an answer says what the servers answered to this request, or to the take that it
  * polls; nothing is asked of the servers for a request after its answer; a path and an owner have
@@ -39,7 +39,7 @@
 
 /* ==== /v1/slots =============================================================================== */
 
-/* What was known of the room when a take was told to wait, or refused. */
+/* What was known of the queue and the slots when a take had to wait, or was refused. */
 struct slot_room {
     bool known, has_strange;
     size_t ahead, owned;
@@ -48,25 +48,25 @@ struct slot_room {
     char left_over[256]; /* likewise; "": none, see clave_mutex_event */
 };
 
-/* In x->state, and the owner of the exchange while it waits. */
+/* Is in x->state, and owns the exchange while the request waits. */
 struct slot_request {
     struct web_exchange *x;
     const char *path;
-    clave_slot as;            /* the owner, and what its slot says */
+    clave_slot as;            /* the owner of the slot, and what its slot says */
     uint32_t limit;           /* of clave_slots_options */
-    const char *id;           /* of the claim; NULL: it is about none */
-    clave_async_slots *slots; /* while its own call is under way, otherwise NULL */
+    const char *id;           /* id of the claim; NULL: the request is about no claim */
+    clave_async_slots *slots; /* while the request's own call is under way, otherwise NULL */
     const char *what;         /* what that call does: "take a slot of" */
     struct slot_room room;
-    struct slot_wait *place; /* the take that it polls; NULL: none */
-    struct list link;        /* in the list of those that poll it */
+    struct slot_wait *place; /* the take that the request polls; NULL: none */
+    struct list link;        /* in the list of requests that poll that take */
     struct timer until;
     bool wants_position; /* the place in the queue is news enough */
 };
 
 /* ---- a request that uses slots --------------------------------------------------------------- */
 
-/* x->state is it. NULL: it has answered. */
+/* Makes a request, which becomes x->state. NULL: it has answered. */
 static struct slot_request *slot_request_new(struct web_exchange *x)
 {
     struct slot_request *r = x->state = clave__web_must_alloc(x, sizeof *r);
@@ -130,7 +130,8 @@ static const char *slot_room_text(struct web_exchange *x, const char *path,
     if (r->limit == CLAVE_SLOTS_LIMIT_BAD)
         return slot_bad_limit_text(x, path);
     const char *before = r->ahead > 0 ? clave__web_sprintf(x, ", %zu before it", r->ahead) : "";
-    bool whole = strlen(r->strange) < sizeof r->strange - 1; /* else no command may name it */
+    bool whole = strlen(r->strange) < sizeof r->strange - 1; /* a name that was cut off must not be
+                                                              * in a command */
     const char *what =
         whole ? slot_strange_text(x, r->strange) : "this is not a slot, but counts as one";
     const char *strange =
@@ -158,8 +159,8 @@ static void slot_request_close(struct slot_request *r)
 
 static void slot_poll_cancel(struct slot_request *r);
 
-/* It is answered, or nobody waits for the answer any more: its sender has hung up, or has lost the
- * right to it. */
+/* The request is answered, or nobody waits for the answer any more: its sender has hung up, or has
+ * lost the right to it. */
 static void slot_request_leave(struct web_exchange *x)
 {
     struct slot_request *r = x->state;
@@ -170,7 +171,7 @@ static void slot_request_leave(struct web_exchange *x)
 }
 
 /* The servers have not answered in time, or the gate stops. A place that waits ends with the
- * session of the gate, unless its take is done before. */
+ * engine's session, unless its take is done before. */
 static void slot_request_late(struct web_exchange *x)
 {
     const struct slot_request *r = x->state;
@@ -196,7 +197,7 @@ static void fleetlock_answer(struct slot_request *r, clave_err err);
 /* A machine asks again before it gives up. */
 enum { FLEETLOCK_PATIENCE_MS = 5000 };
 
-/* Its call was made, or could not be made, and it is answered. */
+/* The call of the request was made; or it could not be made, and the request is answered. */
 static void slot_request_sent(struct slot_request *r, clave_async_client *c, clave_err err)
 {
     struct web_exchange *x = r->x;
@@ -215,7 +216,7 @@ static void slot_request_sent(struct slot_request *r, clave_async_client *c, cla
         clave__request_client_refused(x, c, err, r->what, r->path);
 }
 
-/* Its call has ended. Returns false if nobody waits for the answer any more. */
+/* The call of the request has ended. Returns false if nobody waits for the answer any more. */
 static bool slot_request_over(struct slot_request *r)
 {
     struct web_exchange *x = r->x;
@@ -483,8 +484,8 @@ static const char *slot_claim_fault(const char *path, const char *owner)
                : "an owner is 1 to 128 bytes of UTF-8 without control characters";
 }
 
-/* The request is about the claim of this owner to a slot of this path; both texts last as long as
- * the exchange. false: it has answered. */
+/* Notes that the request is about the claim of this owner to a slot of this path; both texts last
+ * as long as the exchange. Returns false if it has answered. */
 static bool slot_request_name(struct slot_request *r, const char *path, const char *owner)
 {
     struct web_exchange *x = r->x;
@@ -601,7 +602,8 @@ static void slot_wait_touch(struct slot_wait *p)
         slot_wait_keep(p);
 }
 
-/* Leaves the queue. What was sent already may still take; those that poll are told how it ended. */
+/* Leaves the queue. A request that was sent already may still take a slot; those that poll are
+ * answered with how the take ended. */
 static void slot_wait_leave(struct slot_wait *p)
 {
     if (p->leaving)
@@ -643,8 +645,8 @@ static void slot_wait_tell_waits(struct slot_request *r)
     slot_answer(r, 202);
 }
 
-/* The process may have been stopped: by its deadline the engine's session may be over, and the
- * places with it. Not in a callback of the engine's client. */
+/* If the process was stopped, the deadline of the engine's session may have passed, and the places
+ * are gone with the session. Not to be called in a callback of the engine's client. */
 static void slot_wait_catch_up(struct web *w)
 {
     clave_async_client_tick(w->own, w->now);
@@ -659,7 +661,7 @@ static void on_slot_wait_poll_until(struct timer *t, int64_t now)
         slot_wait_tell_waits(r);
 }
 
-/* Answers at once if what is to be said is known, otherwise at news or at `until`. */
+/* Answers at once if the answer is known, otherwise at news or at `until`. */
 static void slot_wait_await(struct slot_wait *p, struct slot_request *r, int64_t until)
 {
     assert(!r->place);
@@ -674,7 +676,7 @@ static void slot_wait_await(struct slot_wait *p, struct slot_request *r, int64_t
         slot_wait_tell_waits(r);
         return;
     }
-    r->wants_position |= at_once; /* that it waits is not known yet */
+    r->wants_position |= at_once; /* it is not known yet whether the take waits */
     clave__web_timer_set(p->web, &r->until, at_once ? p->web->now + WEB_PATIENCE_MS : until);
 }
 
@@ -712,7 +714,7 @@ static void on_slot_wait_moved(clave_async_slots *s, const clave_slots_event *ev
     p->position = ev->ahead + 1;
     slot_room_note(&p->room, ev);
     if (ev->refused)
-        return; /* its end follows */
+        return; /* the end of the take follows */
     for (struct list *e = p->polls.next, *next; e != &p->polls; e = next) {
         struct slot_request *r = LIST_ENTRY(e, struct slot_request, link);
         next = e->next;
@@ -761,7 +763,7 @@ static clave_err slot_wait_open(struct slot_wait *p, const struct slot_request *
                                                     on_slot_wait_ended, p);
 }
 
-/* The one of this request's path and owner that is not being left; NULL: there is none. */
+/* The take of this request's path and owner that is not being left; NULL: there is none. */
 static struct slot_wait *slot_wait_find(const struct slot_request *r)
 {
     struct web *w = r->x->web;
@@ -773,7 +775,7 @@ static struct slot_wait *slot_wait_find(const struct slot_request *r)
     return NULL;
 }
 
-/* Begins to take for this request, to whose sender's SENDER_WAITS it counts. Errors as of
+/* Begins a take for this request. It counts towards SENDER_WAITS of the request's sender. Errors as
  * clave_async_slots_take; ENOMEM. */
 static clave_err slot_wait_new(const struct slot_request *r, struct slot_wait **out)
 {
@@ -847,7 +849,7 @@ static void slot_begin(struct web_exchange *x, clave_async_client *c)
     struct slot_request *r = x->state;
     struct slot_wait *place = slot_wait_find(r);
     clave_err err = CLAVE_OK;
-    clave__web_timer_clear(x->web, &x->timer); /* what has waited for answers has them */
+    clave__web_timer_clear(x->web, &x->timer); /* all awaited answers have come */
     if (!place && clave__web_prefer_wait(x) == 0) {
         slot_try(x, c);
         return;
@@ -871,7 +873,8 @@ static const char *slot_head_fault(const struct web_exchange *x)
                : NULL;
 }
 
-/* What a slot says of its owner. A person who is known by a token need not be named in the body. */
+/* Completes what a slot says of its owner. A person who is known by a token need not be named in
+ * the body. */
 static bool slot_may_say(struct web_exchange *x, clave_slot *as)
 {
     if (!as->host)
@@ -913,7 +916,7 @@ static bool slot_read(struct web_exchange *x, struct slot_request *r)
            slot_may_say(x, &r->as);
 }
 
-/* false: it has answered that too many wait. */
+/* Returns false if it has answered that too many requests wait. */
 static bool slot_call_may_wait(struct web_exchange *x)
 {
     return clave__web_prefer_wait(x) <= 0 || clave__web_may_wait(x);
@@ -934,7 +937,7 @@ void clave__web_post_slot_claim(struct web_exchange *x)
 
 /* ---- the claim of an id ---------------------------------------------------------------------- */
 
-/* Of the id in the path. NULL: it has answered. */
+/* Makes a request about the claim whose id is in the path. NULL: it has answered. */
 static struct slot_request *slot_request_named(struct web_exchange *x)
 {
     const char *said = clave__web_header(x, "Clave-Owner"), *owner = NULL;
@@ -1032,7 +1035,8 @@ static void on_slot_given(clave_async_slots *s, clave_err err, const clave_slot 
     slot_answer(r, 200);
 }
 
-/* It withdraws the takes of the owner that wait, at other gates as well. */
+/* Releases the slot of an owner, and withdraws the waiting takes of the owner, also at other
+ * gates. */
 static void slot_give(struct web_exchange *x, clave_async_client *c)
 {
     struct slot_request *r = x->state;
@@ -1066,7 +1070,7 @@ enum { FLEETLOCK_BODY = 4096, MOST_GROUP = 128, MOST_GROUPS = 100 };
 
 /* ---- what is asked --------------------------------------------------------------------------- */
 
-/* Of an object; NULL: it is missing, or no text. */
+/* The text of this member of an object; NULL: it is missing, or not a text. */
 static const char *fleetlock_text(const struct web_exchange *x, const json_t *o, const char *key)
 {
     json_t *v = json_is_object(o) ? x->web->o.jansson->json_object_get(o, key) : NULL;
@@ -1095,7 +1099,7 @@ static const char *fleetlock_fault(const struct web_exchange *x, const char *gro
                : "\"id\" is 1 to 128 bytes of UTF-8 without control characters";
 }
 
-/* What the machine asks for. NULL: it has answered. */
+/* Reads what the machine asks for. NULL: it has answered. */
 static struct slot_request *fleetlock_read(struct web_exchange *x)
 {
     struct slot_request *r = slot_request_new(x);

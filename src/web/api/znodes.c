@@ -1,8 +1,8 @@
 /* znodes.c - reading /v1/znodes/PATH. A znode is a resource: its data are the body as it is, its
  * version is the entity tag; ?stat, ?children and ?acl are JSON. Requests that wait for a change of
- * one path share a watch of the engine's own session. Invariant: while polls are at a watch, it is
- * armed, or a question that arms it is under way; so a change after the answer that they were
- * compared with has an event. */
+ * one path share a watch of the engine's own session. Invariant: while polls wait at a watch, the
+ * watch is armed, or a request that arms it is under way. So a change after the answer with which
+ * the polls were compared causes an event. */
 #include "web/api/api.h"
 
 #include <assert.h>
@@ -125,10 +125,10 @@ struct znode_watch {
     clave_async_watch *watch;
     struct list polls;
     enum znode_tag kind;
-    bool asking;             /* its answer is to come */
-    bool telling;            /* the polls */
+    bool asking;             /* a request is under way */
+    bool telling;            /* the polls are being handled */
     bool missing;            /* the node does not exist: then only `exists` leaves a watch */
-    char tag[ZNODE_TAG_CAP]; /* of the newest answer */
+    char tag[ZNODE_TAG_CAP]; /* the entity tag in the newest answer */
     char path[];
 };
 
@@ -245,14 +245,14 @@ static void poll_on_watch_answer(clave_async_client *c, const clave_result *res,
     int64_t now = clave__client_now(c);
     w->now = now > w->now ? now : w->now;
     k->asking = false;
-    if (!k->watch) { /* nobody waits any more */
+    if (!k->watch) { /* no poll waits any more */
         clave__mem_free(&w->mem, k);
         return;
     }
     bool known = res->err == CLAVE_OK || res->err == CLAVE_ENONODE;
     clave__znode_tag(k->tag, k->kind, res->err == CLAVE_OK ? res->stat : NULL);
     if (k->missing && res->err == CLAVE_OK && k->kind == ZNODE_TAG_CHILDREN)
-        clave_async_watch_disarm(k->watch); /* it is not for children */
+        clave_async_watch_disarm(k->watch); /* the watch is not for children */
     k->missing = res->err == CLAVE_ENONODE;
     poll_tell(k, known ? CLAVE_OK : res->err);
 }
@@ -291,7 +291,7 @@ static bool poll_is(const struct map_node *node, const void *key)
     return k->kind == wanted->kind && strcmp(k->path, wanted->path) == 0;
 }
 
-/* NULL: no memory. */
+/* Returns NULL if there is no memory. */
 static struct znode_watch *poll_get(struct web *w, const struct znode_watch_key *key)
 {
     struct map *m = &w->znode_polls->watches;
@@ -327,7 +327,7 @@ static void znode_long_poll_enter(struct znode_long_poll *p, struct web_exchange
     }
     *p = (struct znode_long_poll){.at = k, .x = x};
     list_push_back(&k->polls, &p->link);
-    clave__web_timer_clear(w, &x->timer); /* of the answer that there was */
+    clave__web_timer_clear(w, &x->timer); /* the timer was for the answer that has come */
     clave__timer_init(&p->timer, poll_on_time);
     clave__web_timer_set(w, &p->timer, until);
     static const struct exchange_owner poll = {.leave = poll_left};
@@ -380,7 +380,7 @@ static void znode_answer_children(struct web_exchange *x, const clave_result *re
         clave__web_problem_err(x, CLAVE_ENOMEM, "list", x->params[0]);
         return;
     }
-    clave__query_int(x, "limit", 1, INT64_MAX, &left); /* which was checked */
+    clave__query_int(x, "limit", 1, INT64_MAX, &left); /* the value was checked before */
     memcpy(names, res->names, res->nnames * sizeof *names);
     qsort(names, res->nnames, sizeof *names, znode_compare_names);
     znode_open(x);
@@ -514,7 +514,8 @@ static int64_t znode_wait(struct web_exchange *x, const struct znode_view *v)
             "the gate waits with its own identity: a wait for a change goes without Clave-Session";
     else if (v->tag == ZNODE_TAG_ACL)
         fault = "servers do not tell when an access list changes: it cannot be waited for";
-    else if (strcmp(x->params[0], "/") == 0) /* its watch is that of the copy of the tree */
+    else if (strcmp(x->params[0], "/") == 0) /* the watch of the root is that of the copy of the
+                                              * tree */
         fault = "a change of the root cannot be waited for";
     if (fault) {
         clave__web_bad_request(x, "%s", fault);

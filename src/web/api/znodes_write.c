@@ -3,8 +3,8 @@
  * A recursive DELETE lists the tree first, level by level, so that nothing is done when it is too
  * large. Then the nodes are deleted in the opposite order, children before their parents, in
  * transactions that follow one another without waiting. A node that somebody else has deleted makes
- * its transaction fail, and those after it that have its parents: what is left is sent once more,
- * each node by itself.
+ * its transaction fail, and also the later transactions with its parents. What is left is sent once
+ * more, each node by itself.
  *
  * Invariants: with a guard the change and the check of the lock are one transaction, in which the
  * checks come first and have no result in the answer; the roles on all paths are checked before
@@ -97,12 +97,12 @@ struct subtree {
     int64_t max;
     const char **paths; /* a parent before its children; NULL: it is gone */
     size_t n, cap;
-    size_t listed; /* how many were asked for their children */
+    size_t listed; /* how many nodes were asked for their children */
     size_t left;   /* how many, from the first on, are still to be sent */
     size_t deleted;
     unsigned under_way, rounds;
-    bool again;    /* one was gone: another round */
-    clave_err err; /* the first that ends it */
+    bool again;    /* a node was gone, so there is another round */
+    clave_err err; /* the first error that ends the request */
     const char *at;
 };
 
@@ -332,13 +332,13 @@ static void subtree_go_on(struct subtree *s, clave_async_client *c)
 {
     struct web_exchange *x = s->x;
     bool listing = s->rounds == 0;
-    if (x->timer.armed) /* it goes on */
+    if (x->timer.armed) /* the delete goes on */
         clave__web_timer_set(x->web, &x->timer, x->web->now + WEB_PATIENCE_MS);
     x->looking = listing;
     while (s->err == CLAVE_OK && listing && s->listed < s->n && s->under_way < LISTS)
         subtree_list(s, c);
     if (s->under_way > 0 && (listing || s->again || s->left == 0 || s->err != CLAVE_OK))
-        return; /* for the rest of this round */
+        return; /* the rest of this round is still to come */
     if (s->err == CLAVE_ETOOBIG && listing) {
         subtree_too_large(s);
         return;
@@ -446,7 +446,8 @@ static void znode_answer_done(struct web_exchange *x, const struct znode_write *
     if (st)
         clave__web_set_header(x, "ETag", "%s", tag);
     if (w->op.kind == CLAVE_OP_CREATE) {
-        x->deed.path = clave__web_sprintf(x, "%s", path); /* perhaps with a number */
+        x->deed.path = clave__web_sprintf(x, "%s", path); /* perhaps with the number of a sequential
+                                                           * node */
         node_set_location(x, path);
     }
     znode_put_result(x, path, st);
@@ -548,7 +549,7 @@ static void znode_on_parent_looked(clave_async_client *c, const clave_result *re
     struct znode_write *w = x->state;
     clave_err err = res->err;
     if (err == CLAVE_ENONODE && !clave__web_may(x, WEB_WRITE, res->path))
-        err = CLAVE_ENOAUTH; /* it was deleted after clave__web_check_parents */
+        err = CLAVE_ENOAUTH; /* the parent was deleted after clave__web_check_parents */
     if (err == CLAVE_ENONODE)
         w->missing[w->nmissing++] = strlen(res->path);
     else if (err != CLAVE_OK && w->looked == CLAVE_OK)
@@ -756,7 +757,7 @@ enum { MOST_OPS = 10000 };
 
 struct multi {
     struct guards guards;
-    clave_op *ops; /* after room for MOST_GUARDS, whose checks go right before them */
+    clave_op *ops; /* preceded by room for MOST_GUARDS checks of guards */
     size_t nops;
 };
 
@@ -893,7 +894,8 @@ static bool multi_op_take_mode(struct web_exchange *x, const struct multi_op_bod
     return true;
 }
 
-/* Reads the members that an operation of this kind may have: those of the others are unknown. */
+/* Reads the members that an operation of this kind may have; a member that only other kinds have is
+ * unknown. */
 static bool multi_op_read_members(struct web_exchange *x, json_t *o, struct multi_op_body *b,
                                   clave_op *op)
 {
