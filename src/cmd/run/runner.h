@@ -66,7 +66,7 @@ struct runner_events {
     void (*fence_ended)(struct runner *r, const struct run_fence_end *end);
     /* From child.c: the command has ended, or was not started. This is run_stages_end. */
     void (*ended)(struct runner *r, int code);
-    /* From command_notify.c: the command has spoken, or is silent for too long. This is
+    /* From command_notify.c: the command has sent a message, or is silent for too long. This is
      * child_on_notified. */
     void (*notified)(struct runner *r);
     /* Leaves the queue or releases the lock, then ends the loop with this exit code. */
@@ -100,38 +100,38 @@ struct runner {
     struct sigaction before[RUNNER_SIGNALS]; /* actions of the signals before we caught them */
     size_t nsignals;
     int64_t began, acquired_at, gave_up;
-    int64_t guardian_session_id; /* the session id that the guardian was told */
+    int64_t guardian_session_id; /* the session id that was last sent to the guardian */
     /* The place in the queue, for WAITING. AWAY: there is none, since this candidate is not
      * healthy; WITHDRAWING: it is given up, and the verdict is still to come; SETTLED: the verdict
      * is known. */
     enum { AWAY, STANDING, WITHDRAWING, SETTLED } stand;
-    bool told_unhealthy; /* that was the last message about our health */
-    bool waited;         /* the lock was not free when we came */
+    bool told_unhealthy; /* the last message about our health was that we are unhealthy */
+    bool waited;         /* the lock was not free when we joined the queue */
     bool asked;          /* another participant asked for the lock, or asked us to resign */
     /* The server has closed the session: the guardian has nothing left to do. */
     bool released;
-    bool told_to_end; /* by a signal, or by the end of the process that we are to end with */
+    bool told_to_end; /* by a signal, or by the end of the --with-parent process */
     bool stopped;     /* the loop is about to end */
-    bool hands_over;  /* told by SIGUSR2, with --resume: leaves the lock to the next process */
+    bool hands_over;  /* after SIGUSR2, with --resume: leaves the lock to the next process */
     struct session_file session_file;
-    char *session; /* of the process before this one, until the loop runs; may be NULL */
+    char *session; /* left by the previous process, until the loop runs; may be NULL */
     int code;
 
     /* The rest is used while the command runs. */
     struct guardian_task task; /* of the command, or of the fence before it */
     struct holder_policy hold_policy;
-    bool unhealthy; /* the work is, and the guardian was told to end it: */
+    bool unhealthy; /* the work is unhealthy, and the guardian was ordered to end it: */
     char unhealthy_why[HEALTH_WHY_CAP];
     bool taken;   /* the lock counts as taken: with --ready, the command was ready */
-    int failures; /* of the check, in a row, that were reported last */
+    int failures; /* how many failures of the check in a row were reported last */
     struct held_text text;
     bool armed;          /* the guardian has the watchdog of the machine open, or may have */
     bool fencing;        /* what runs is the fence, not the command */
     int64_t watchdog_at; /* CLAVE_NEVER: not armed */
     pid_t command;       /* 0: not started yet */
     bool wants_terminal;
-    struct holdout holdout; /* the one that was reported last, */
-    bool stuck;             /* and whether because it could not be ended */
+    struct holdout holdout; /* the holdout that was reported last, */
+    bool stuck;             /* and whether it was reported because it could not be ended */
     int64_t sweep_ms;       /* SWEEPING: milliseconds until the next attempt */
     bool reaped;            /* without the guardian: we have waited for the command */
     int status;

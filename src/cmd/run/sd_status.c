@@ -102,7 +102,7 @@ void sd_status_said(struct runner *r)
 void sd_status_pass_on(struct runner *r, const char *lines, bool reloading)
 {
     sd_notify_send(&r->service.notify, "%s", lines);
-    if (reloading) /* it ends with another READY=1 */
+    if (reloading) /* a reload ends with another READY=1 */
         r->service.notify.ready = false;
 }
 

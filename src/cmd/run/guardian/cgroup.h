@@ -29,7 +29,7 @@ pid_t cgroup_fork(const struct cgroup *c);
 /* Kills everything in the group, except for a local server (proctree.h), which is moved to our own
  * group. Does nothing if the group was never created. */
 void cgroup_kill(const struct cgroup *c);
-/* Whether the process is in the group or in a group below it. If so, cgroup_kill ends it, no matter
+/* True if the process is in the group or in a group below it. If so, cgroup_kill ends it, no matter
  * which user it runs as. */
 bool cgroup_has(const struct cgroup *c, pid_t pid);
 /* Removes the group and any group that a nested `clave lock` left below it. A group that still has

@@ -41,8 +41,9 @@
  * With --watchdog the guardian has the machine's watchdog open while the command runs, and feeds it
  * by supervise/watchdog_policy.h. In each row above where something of the command outlives its
  * end, and where the guardian is stopped, the machine is reset before the next holder. If the
- * guardian is killed, the runner stops the device once nothing is left of the command; so that it
- * does not miss one that was just opened, it is told before. */
+ * guardian is killed, the runner stops the device once nothing is left of the command. The guardian
+ * reports to the runner before it opens the device, so the runner never misses a device that was
+ * just opened. */
 #include "cmd/run/guardian/guardian.h"
 
 #include <assert.h>
@@ -252,7 +253,8 @@ enum { CLOSE_MS = 5000, LOOK_FIRST_MS = 20, LOOK_LAST_MS = 2000, LOOK_SHARE = 10
 _Static_assert((int)DEADLINE_PAGE_LOST == (int)KILL_POLICY_NO_DEADLINE,
                "the kill policy reads the deadline from the page");
 
-/* Whether to look for holdouts: only while a command runs that may have to be ended. */
+/* True if holdouts have to be looked for, which is so only while a command runs that may have to be
+ * ended. */
 static bool guardian_looks(const struct guardian_process *g)
 {
     const struct kill_policy *p = &g->kill_policy;
@@ -283,8 +285,8 @@ static void guardian_arm(struct guardian_process *g)
 static void guardian_send_report(struct guardian_process *g, struct guardian_report *r)
 {
     r->cause = g->kill_policy.cause;
-    /* The last report must not be dropped, even if the runner is stopped and reads it only later:
-     * this one may block. */
+    /* The last report must not be dropped, even if the runner is stopped and reads it only later,
+     * so sending it may block. */
     int flags = MSG_NOSIGNAL | (r->event == GUARDIAN_ENDED ? 0 : MSG_DONTWAIT);
     while (!g->runner_dead && send(g->socket, r, sizeof *r, flags) < 0 && errno == EINTR)
         continue;
@@ -304,7 +306,8 @@ static void guardian_report(struct guardian_process *g, enum guardian_event even
 
 /* ---- the watchdog of the machine ------------------------------------------------------------- */
 
-/* Before the command is started. Returns false, after a report, if it is not to be started. */
+/* Opens the watchdog before the command is started. Returns false, after a report, if the command
+ * is not to be started. */
 static bool guardian_arm_watchdog(struct guardian_process *g)
 {
     const struct watchdog_plan *plan = g->plan->watchdog;
@@ -315,7 +318,8 @@ static bool guardian_arm_watchdog(struct guardian_process *g)
     if (watchdog_device_fits(session_ms))
         t = watchdog_device_look(plan->device);
     if (t.fault == WATCHDOG_FAULT_NONE) {
-        /* Beforehand: if we are killed once it is open, the runner has to stop it. */
+        /* Report this beforehand: if we are killed while the device is open, the runner has to stop
+         * it. */
         guardian_report(g, GUARDIAN_ARMING, 0);
         t = watchdog_device_open(&g->watchdog, plan->device, session_ms);
     }
@@ -361,7 +365,7 @@ static void guardian_look_soon(struct guardian_process *g)
     g->look_at = clave_now() + g->look_ms;
 }
 
-/* Whether the next task may begin: the first, or one after a fence. */
+/* True if the next task may begin: the first one, or the one after a fence. */
 static bool guardian_is_free(const struct guardian_process *g)
 {
     enum kill_policy_phase phase = g->kill_policy.phase;
@@ -377,7 +381,8 @@ static void guardian_start_command(struct guardian_process *g, const struct guar
     g->kill_policy = (struct kill_policy){.phase = KILL_POLICY_IDLE};
     g->command = 0;
     g->reaped = g->childless = false;
-    g->told = (struct holdout){.pid = 0}; /* of the fence, which has ended */
+    g->told =
+        (struct holdout){.pid = 0}; /* the previous one belonged to the fence, which has ended */
     g->told_of = GUARDIAN_STARTED;
     if (!clave__kill_policy_run(&g->kill_policy, &task->terms, deadline_page_limit(g->page),
                                 clave_now())) {
@@ -405,8 +410,8 @@ static void guardian_start_command(struct guardian_process *g, const struct guar
     guardian_report(g, GUARDIAN_STARTED, pid);
 }
 
-/* The command's process group, 0 if it must not be signalled: only while the first process of the
- * group has not been waited for is its number safe from being reused. */
+/* The command's process group; 0: it must not be signalled. Its number cannot be reused as long as
+ * the first process of the group has not been waited for. */
 static pid_t guardian_group(const struct guardian_process *g)
 {
     return g->reaped ? 0 : g->command;
@@ -431,7 +436,7 @@ static void guardian_reap(struct guardian_process *g)
     g->childless = pid < 0 && errno == ECHILD;
 }
 
-/* Whether every process of the command is gone. A local server that something in the command
+/* True if every process of the command is gone. A local server that something in the command
  * started does not count, although it may be our child. */
 static bool guardian_nothing_left(const struct guardian_process *g)
 {
@@ -599,9 +604,10 @@ static void guardian_close_streams(void)
     syscall(SYS_close_range, 3u, ~0u, 0u);
 }
 
-/* Nothing of the command is left, so the next holder has nobody to fence. The multi is refused if
- * the lock is no longer ours; if its answer is lost the mark may stand, and the next holder fences
- * without need. A mark that stands because a fence had not succeeded is not ours: it stays. */
+/* Nothing of the command is left, so the next holder has nobody to fence. The multi that removes
+ * the mark is refused if the lock is no longer ours. If its answer is lost, the mark may remain,
+ * and the next holder fences without need. A mark that is there because a fence has not succeeded
+ * is not ours, and stays. */
 static void guardian_remove_mark(const struct guardian_process *g, clave_client *c)
 {
     if (!g->plan->mark || g->task.token == 0 || g->task.fences)
@@ -717,8 +723,8 @@ int guardian_start(struct guardian *g, const struct guardian_plan *plan)
     return code;
 }
 
-/* Never blocks. A guardian that does not read its orders is stopped, and by the time it goes on
- * they would be too late anyway. */
+/* Sends an order; never blocks. A guardian that does not read its orders is stopped, and by the
+ * time it continues they would be too late anyway. */
 static void guardian_send(const struct guardian *g, const struct order *order)
 {
     assert(g->socket >= 0);

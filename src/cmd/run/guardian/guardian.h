@@ -23,18 +23,19 @@
  * guardian_become acts on it; nothing in between looks at the members. */
 struct command {
     char *const *argv;
-    /* what it is to talk to as its service manager, and how often (sd_notify_offer) */
+    /* the socket that the command is to use as its service manager's, and how often
+     * (sd_notify_offer) */
     const char *notify_socket;
     int64_t watchdog_ms;
     /* sets PR_SET_NO_NEW_PRIVS: neither the command nor what it starts can become another user,
      * whose processes clave could not end */
     bool same_user;
-    /* not the command but something that clave runs besides: it gets no standard input, and its
-     * output goes to standard error */
+    /* this is not the command but something that clave runs besides: it gets no standard input, and
+     * its output goes to standard error */
     bool aside;
 };
 
-/* The holder that a fence is run for, as the fence's environment tells it (CLAVE_FENCE_...). */
+/* The holder that is to be fenced, as the fence's environment describes it (CLAVE_FENCE_...). */
 struct fence_target {
     int64_t token, pid;                                 /* 0: unknown */
     bool foreign;                                       /* it left no mark */
@@ -74,7 +75,7 @@ struct guardian_task {
     int64_t session_id, session_ms;
     struct kill_policy_terms terms;
     char node[448]; /* name of the lock's node, below `holders`; that of a slot is long */
-    bool fences;    /* the fence is run, for `fence`, and not the command, which follows later */
+    bool fences;    /* runs the fence against `fence`; the command follows later */
     struct fence_target fence;
 };
 
@@ -90,8 +91,9 @@ enum guardian_event {
     GUARDIAN_STUCK,   /* the command is being killed, but `holdout` cannot be; cause */
     GUARDIAN_ARMING,  /* the watchdog is about to be opened, which starts it */
     GUARDIAN_ARMED,   /* the watchdog is fed; value: its timeout in milliseconds */
-    GUARDIAN_UNARMED, /* it cannot be used: `watchdog`. If required, the command is not started */
-    GUARDIAN_STARVED, /* it is not fed any more */
+    GUARDIAN_UNARMED, /* the watchdog cannot be used: `watchdog` says why. If it is required, the
+                         command is not started */
+    GUARDIAN_STARVED, /* the watchdog is not fed any more */
     GUARDIAN_ENDED,   /* no process of the command is alive; value: the status of waitpid; cause */
 };
 struct guardian_report {

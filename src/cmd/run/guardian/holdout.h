@@ -30,19 +30,20 @@ struct holdouts {
 
 /* Looks at every descendant of this process. `c` is the command's control group, if it has one. */
 void holdout_look(struct holdouts *out, const struct cgroup *c);
-/* Whether nothing but these holdouts is left of the `alive` processes that proctree_kill
+/* True if nothing but these holdouts is left of the `alive` processes that proctree_kill
  * counted. */
 static inline bool holdout_is_all(const struct holdouts *h, int alive)
 {
     return h->n > 0 && alive <= h->n;
 }
-/* Whether the holdouts are worth reporting. A sleeping process is one only after SIGKILL has been
- * tried for so long that the attempts have become rare; most just wait for a disk for a moment. */
+/* True if the holdouts are worth reporting. A sleeping process counts as a holdout only after
+ * SIGKILL has been tried for so long that the attempts have become rare; most just wait for a disk
+ * for a moment. */
 static inline bool holdout_is_certain(const struct holdouts *h, int64_t pace_ms)
 {
     return h->n > 0 && (!h->first.asleep || pace_ms >= KILL_POLICY_SLOWEST_MS);
 }
-/* Whether the process `pid` refuses our signals. If so, fills in *out. */
+/* True if the process `pid` refuses our signals; then fills in *out. */
 bool holdout_refuses(struct holdout *out, pid_t pid);
 /* For example "process 1234 (sudo) of user root"; the name is made printable. */
 const char *holdout_text(const struct holdout *h, char out[HOLDOUT_TEXT_CAP]);

@@ -132,7 +132,7 @@ static bool proctree_runs_our_program(pid_t pid)
            its.st_ino == own.st_ino;
 }
 
-/* Whether the process has the arguments with which local_start.c starts the server. */
+/* True if the process has the arguments with which local_start.c starts the server. */
 static bool proctree_has_words_of_server(pid_t pid)
 {
     static const char verb[] = "\0serve\0--local";
@@ -146,11 +146,11 @@ static bool proctree_has_words_of_server(pid_t pid)
     return end && n - (size_t)(end - words) >= sizeof verb && memcmp(end, verb, sizeof verb) == 0;
 }
 
-/* Whether this process is the server that a client started for the connect string "local:". A
- * client starts it for all clients of the machine, in a session whose leader ends at once; so it is
- * the child of a sub-reaper, that is of us or of another guardian. A `clave serve --local` that the
- * command runs like any other program looks different, and belongs to the command. The arguments
- * alone would prove nothing, since any program can choose its own. */
+/* True if this process is the server that a client started for the connect string "local:". A
+ * client starts it for all clients of the machine, in a session whose leader ends at once; so the
+ * server is the child of a sub-reaper: ourselves, or another guardian. A `clave serve --local` that
+ * the command runs like any other program looks different, and belongs to the command. The
+ * arguments alone would prove nothing, since any program can choose its own. */
 static bool proctree_is_local_server(const struct census *c, const struct process *p)
 {
     const struct process *leader = proctree_find(c, p->stat.session);
@@ -181,7 +181,7 @@ static bool proctree_list_processes(struct census *c)
     return fine && c->n > 0;
 }
 
-/* Whether the process is a descendant of ours. The child of a local server counts too: the server
+/* True if the process is a descendant of ours. The child of a local server counts too: the server
  * starts no processes itself, so somebody else has. */
 static bool proctree_is_ours(const struct census *c, const struct process *p)
 {
@@ -316,7 +316,7 @@ static bool proctree_child_is_alive(pid_t pid)
     return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
 }
 
-/* Whether none of our children is alive, except for local servers. */
+/* True if none of our children is alive, except for local servers. */
 static bool proctree_are_done(const struct children *c, const struct census *all)
 {
     for (size_t i = 0; i < c->n; i++) {

@@ -17,9 +17,9 @@
  * how many are alive. -1: /proc cannot be read, and only the group was signalled. */
 int proctree_signal(int sig, pid_t group);
 
-/* Whether no descendant is alive. This is certain if the kernel has CONFIG_PROC_CHILDREN, as the
- * kernels of all distributions do; otherwise true means only that none was seen. The caller must
- * not wait for children during the call. */
+/* Returns true if no descendant is alive. This is certain if the kernel has CONFIG_PROC_CHILDREN,
+ * as the kernels of all distributions do; otherwise true means only that none was seen. The caller
+ * must not wait for children during the call. */
 bool proctree_is_gone(void);
 
 /* Kills all descendants. Stops them first (SIGSTOP), until another look finds no more, so that none
@@ -46,7 +46,7 @@ struct proc_stat {
     bool dead; /* it is a zombie, and none of its threads runs */
 };
 
-/* Whether /proc can be used. false: there is none, or it belongs to another PID namespace, whose
+/* True if /proc can be used. false: there is none, or it belongs to another PID namespace, whose
  * numbers mean other processes (`unshare --pid` without --mount-proc). */
 bool proc_is_ours(void);
 /* Judges by the letter of the state and the number of threads: a process whose first thread has
@@ -55,8 +55,8 @@ bool proc_state_is_dead(char state, int threads);
 /* false: there is no such process, /proc is not ours, or the process is hidden from us
  * (hidepid). */
 bool proc_stat_read(pid_t pid, struct proc_stat *out);
-/* Whether the process descends from `ancestor`, as far as can be told: its parents may end, and it
- * may then move to another, while this looks. */
+/* True if the process descends from `ancestor`, as far as this can be determined: while we look,
+ * its parents may end, and it may get another one. */
 bool proc_is_below(pid_t pid, pid_t ancestor);
 
 #endif

@@ -47,8 +47,8 @@ static bool watchdog_device_never_stops(const char *path)
     return known && value == '1';
 }
 
-/* Sets the timeout, unless the device cannot, and returns the one that it has: a device may round
- * it. */
+/* Sets the timeout, unless the device does not support that. Returns the timeout that the device
+ * now has, since it may round. */
 static int64_t watchdog_device_set(int fd, int64_t wish_s)
 {
     int seconds = (int)wish_s;

@@ -12,7 +12,7 @@ enum watchdog_fault {
     WATCHDOG_FAULT_NONE,
     WATCHDOG_FAULT_SESSION,  /* the session is too short for any device */
     WATCHDOG_FAULT_OPEN,     /* `error` says why */
-    WATCHDOG_FAULT_FOREIGN,  /* it is no watchdog */
+    WATCHDOG_FAULT_FOREIGN,  /* the device is not a watchdog */
     WATCHDOG_FAULT_NO_MAGIC, /* it stops at every close, also when its owner is killed */
     WATCHDOG_FAULT_NOWAYOUT, /* it never stops */
     WATCHDOG_FAULT_TIMEOUT,  /* its timeout, timeout_ms, is too long and cannot be set */
@@ -48,7 +48,7 @@ void watchdog_device_disarm(struct watchdog_device *d);
 int watchdog_device_stop_abandoned(const char *path);
 
 enum { WATCHDOG_TEXT_CAP = 512 };
-/* Why it cannot be used, and what to do about it. */
+/* Why the device cannot be used, and what to do about it. */
 const char *watchdog_trouble_text(const struct watchdog_trouble *t, int64_t session_ms,
                                   char out[WATCHDOG_TEXT_CAP]);
 

@@ -87,8 +87,8 @@ int run_stages_check(struct run_plan *p)
 
 /* ---- after the command ----------------------------------------------------------------------- */
 
-/* Clears the mark, unless it is still that of a holder that was not fenced. The session is closed
- * right after this. */
+/* Clears the mark, unless it is still the mark of a holder that was not fenced. The session is
+ * closed right after this. */
 void run_stages_release(struct runner *r)
 {
     run_fence_release(r);

@@ -90,7 +90,7 @@ static void run_fence_on_before(clave_async_client *c, const clave_result *res, 
     struct run_fence *f = &r->stages.fence;
     (void)c;
     if (!f->asked || strcmp(res->path, f->asked) != 0)
-        return; /* it is no longer the one before us */
+        return; /* that participant is no longer the one before us */
     free(f->asked);
     f->asked = NULL;
     if (res->err != CLAVE_OK || clave__lock_delay_field_is_set(res->data, res->len))
@@ -106,7 +106,8 @@ static void run_fence_on_before(clave_async_client *c, const clave_result *res, 
     clave__identity_parse(f->before.data, res->len, &f->before.identity);
 }
 
-/* A candidate's node has no room to say whether it leaves a mark, so nothing is known of those. */
+/* A candidate's node has no room to say whether the candidate leaves a mark, so candidates are not
+ * looked at. */
 void run_fence_moved(struct runner *r, const char *predecessor)
 {
     struct run_fence *f = &r->stages.fence;

@@ -1,7 +1,8 @@
 /* run_fence.h - --fence: makes sure that nothing of the last holder can act any more before the
- * command starts; a stage of once_and_min_hold.h. The rules are supervise/fence_policy.h; the fence
- * is a shell command that the guardian runs as it runs the command, so that it ends before another
- * can hold the lock, and the mark that tells whether one is owed is that of the lock delay. */
+ * command starts; a stage of once_and_min_hold.h. The rules are in supervise/fence_policy.h. The
+ * fence is a shell command, which the guardian supervises like the command itself, so it ends
+ * before another participant can hold the lock. The mark that shows whether a fence is due is that
+ * of the lock delay. */
 #ifndef CLAVE_CMD_RUN_RUN_FENCE_H
 #define CLAVE_CMD_RUN_RUN_FENCE_H
 
@@ -23,7 +24,7 @@ struct run_fence_plan {
     const char *command; /* of a shell; NULL: nothing is fenced */
     int64_t timeout_ms;  /* 0: RUN_FENCE_TIMEOUT_MS */
     enum fence_fails fails;
-    bool foreign;                      /* also a holder that leaves no marks */
+    bool foreign;                      /* also fences a holder that leaves no marks */
     const char *options;               /* a flag that needs `command`; NULL: none was given */
     char *argv[4];                     /* of `runs` */
     struct command runs;               /* what the guardian runs */
@@ -48,13 +49,13 @@ struct run_fence {
 
 /* How an attempt has ended. */
 struct run_fence_end {
-    bool refused;   /* it could not be started */
-    bool timed_out; /* it was ended after --fence-timeout */
+    bool refused;   /* the fence could not be started */
+    bool timed_out; /* the fence was ended after --fence-timeout */
     int code;       /* its exit code, as a shell counts */
 };
 
-/* Parses a flag (ids in run_flags.h); -1: it is none of these; 0: it is invalid, and a message has
- * been printed. */
+/* Parses a flag (ids in run_flags.h); -1: the flag is none of these; 0: its value is invalid, and a
+ * message has been printed. */
 int run_fence_take_flag(struct run_plan *p, int id);
 /* Checks that the flags go together, and prepares the command. Returns EXIT_OK, or an exit code
  * after a message. */

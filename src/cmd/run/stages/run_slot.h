@@ -61,7 +61,7 @@ bool run_slot_end(struct runner *r, int code, void (*given)(struct runner *r, in
 /* The command has ended, but the lock of the run had been lost: the slot is kept. Says so, unless
  * --keep=always asked for that. */
 void run_slot_lost(const struct runner *r);
-/* Adds what the environment of the command tells about the slot. */
+/* Adds what the command's environment says about the slot. */
 void run_slot_put(const struct runner *r, struct guardian_task *t);
 /* The session is about to end: says so if a take is still waiting. */
 void run_slot_release(struct runner *r);
