@@ -182,8 +182,8 @@ bool clave__pipeline_reply(clave_async_client *c, const struct wire_reply_header
 /* The next reply is longer than the client accepts. The read that asked for it is not sent again,
  * because its reply would end every later connection as well. */
 void clave__pipeline_reply_too_big(clave_async_client *c);
-/* The server has closed the connection. Returns the size of the largest unanswered request of which
- * some bytes have left, or 0. Call it before _detached. */
+/* The server has closed the connection. Returns the size of the largest unanswered request that has
+ * left at least in part, or 0. Call it before _detached. */
 size_t clave__pipeline_cut(clave_async_client *c);
 /* The connection was lost: requests that may be sent again wait, all others fail. */
 void clave__pipeline_detached(clave_async_client *c);

@@ -40,7 +40,7 @@ struct lock_end {
     enum lock_cause cause;
     enum lock_queue_kind kind;
     bool held;
-    bool kept;      /* it was a slot: given back, unless we are told that it was broken */
+    bool kept; /* it was a slot, which counts as given back unless its end is reported as broken */
     bool left_over; /* no session owned it, so somebody else deleted it: it was broken */
     int64_t waited; /* if it did not hold: for how long it waited, in ms */
     uint32_t id;    /* if it waited for a slot: a hash of its id; 0: unknown */

@@ -1,11 +1,11 @@
 /* lock_model.h - a model of the locks, read-write locks, semaphores, slots and elections in a tree,
  * whether of clave, Curator or kazoo, kept up to date as nodes come and go.
  *
- * The model never asks a server. It knows what clave__lock_model_node and _gone have told it and,
- * whatever the order in which it was told, always equals what reading the whole tree at that moment
- * would give. There are two exceptions. When Curator's request to release replaces the text of a
- * node, what the node said before is kept. And a persistent node that may be one of kazoo's leases
- * counts only once kazoo's queue beside the path is known.
+ * The model never asks a server. It knows what was passed to clave__lock_model_node and _gone and,
+ * whatever the order of these calls, always equals what reading the whole tree at that moment would
+ * give. There are two exceptions. When Curator's request to release replaces the text of a node,
+ * what the node said before is kept. And a persistent node that may be one of kazoo's leases counts
+ * only once kazoo's queue beside the path is known.
  *
  * Changing one place takes time logarithmic in its queue. Times are wall clock in milliseconds. The
  * folder:
@@ -142,7 +142,7 @@ struct lock_queue {
     bool bad_limit;  /* P/limit exists, but is not a number */
     bool has_owners; /* P/owners exists: together with P/limit this shows that the path is one of
                         slots */
-    struct ordered strangers; /* of leases: by name below the path */
+    struct ordered strangers; /* if `leases`: the strangers, by their name below the path */
     size_t nstrange[LOCK_STRANGE_SIDES];
     bool leases;
     bool kazoo;   /* kazoo's node exists that shows that the path is a semaphore's */

@@ -31,7 +31,7 @@
 
 enum { PAUSE_MS = 100, PAUSE_MAX_MS = 5000, FORMER_SESSIONS = 4 };
 
-/* What has to be asked next of the server. */
+/* What has to be requested next from the server. */
 enum node_need { NEED_NOTHING, NEED_LOOK, NEED_CREATE, NEED_REPLACE };
 
 struct node_data {

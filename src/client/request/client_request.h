@@ -35,7 +35,7 @@ bool clave__mode_is_sequential(clave_create_mode mode);
 enum request_again {
     AGAIN_BY_OPCODE,  /* in a spec: AGAIN_NEVER for a write, AGAIN_BY_POLICY for a read */
     AGAIN_NEVER,      /* it fails: nobody knows whether it was done, or repeating it is pointless */
-    AGAIN_NOT_UNSENT, /* the same, and if it has not left yet it is not sent at all: ENOTSENT */
+    AGAIN_NOT_UNSENT, /* it fails too; and if it has not left yet it is not sent at all: ENOTSENT */
     AGAIN_BY_POLICY,  /* by the retry policy for reads */
     AGAIN_ALWAYS,     /* a read that decides the outcome of a create */
 };

@@ -183,8 +183,7 @@ void child_fence(struct runner *r, const struct fence_target *target)
     guardian_run(&r->guardian, &r->task);
 }
 
-/* From now on the lock counts as taken, for those who look at the leader's value and for the
- * hook. */
+/* From now on the lock counts as taken: runs the hook, and publishes the leader's value. */
 static void child_take(struct runner *r)
 {
     const struct run_plan *plan = r->plan;

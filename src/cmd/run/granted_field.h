@@ -19,10 +19,10 @@ size_t held_since_promise(const struct run_plan *plan, char *data, size_t n, siz
 void held_since_record(clave_async_client *c, const struct run_plan *plan, const char *node);
 
 /* What the holder's node says to others about the holder, besides its identity: the field `text`,
- * and "unhealthy=1" while its work is unhealthy, which a gate counts. It may change as often as it
- * likes: at most one write is under way, and of texts that are set meanwhile the newest is written.
- * Nobody waits for these writes, and their failure is not reported. The node still tells the time
- * of the grant afterwards. */
+ * and "unhealthy=1" while its work is unhealthy, which a gate counts. The text may change at any
+ * rate: at most one write is under way, and if several texts are set meanwhile, the newest is
+ * written. Nobody waits for these writes, and their failure is not reported. The node still tells
+ * the time of the grant afterwards. */
 enum { HELD_TEXT_CAP = 384 };
 struct held_text {
     clave_async_client *client;

@@ -137,7 +137,7 @@ void lock_wait_moved(struct lock_wait *p, size_t ahead, const char *predecessor,
 /* The name of a node before ours that no session owns: the first of the queue (`holder`), or the
  * one right before ours. NULL: none is known. */
 const char *lock_wait_left_over(const struct lock_wait *p, const clave_participant *holder);
-/* Whether the server gives nobody a place: it was restored from a backup, and waits until the
+/* True if the server gives nobody a place: it was restored from a backup, and waits until the
  * sessions in that backup have expired. */
 bool lock_wait_is_put_off(const struct lock_wait *p);
 /* Clears the line because a message is about to be printed; it is drawn again later. */

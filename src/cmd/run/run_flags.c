@@ -291,8 +291,8 @@ static int run_flags_no_command(struct options *o)
         o->verb->name, path, hint_word(o->flags.connect, command));
 }
 
-/* What these flags leave beside the lock's node says who held the lock last: that would name the
- * process that has handed it over. */
+/* These flags leave a record or a mark beside the lock's node, which says who held the lock last.
+ * After a hand-over it would name the process that has handed the lock over. */
 static int run_flags_check_resume(const struct run_plan *p)
 {
     const struct run_stages_plan *s = &p->stages;

@@ -42,7 +42,7 @@ void sd_status_open(struct runner *r)
 void sd_status_waiting(struct runner *r, size_t ahead, bool known)
 {
     struct sd_notify *n = &r->service.notify;
-    if (!known) { /* and so is whether we have a place in the queue */
+    if (!known) { /* then it is also unknown whether we have a place in the queue */
         sd_notify_send(n, "STATUS=%s: waiting", r->plan->path);
         return;
     }
@@ -51,8 +51,8 @@ void sd_status_waiting(struct runner *r, size_t ahead, bool known)
         sd_notify_ready(n);
 }
 
-/* As ready as it can be while nothing is held: a unit that is to be active while it waits must not
- * fail to start because its machine is unhealthy. */
+/* This is as ready as the unit can be while nothing is held: a unit that is to be active while it
+ * waits must not fail to start because its machine is unhealthy. */
 void sd_status_unhealthy(struct runner *r)
 {
     sd_notify_send(&r->service.notify, "STATUS=%s: unhealthy, not waiting: %s", r->plan->path,

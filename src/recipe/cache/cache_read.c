@@ -430,8 +430,8 @@ static struct cache_value cache_value_of(const clave_async_cache *cache, const s
     return v;
 }
 
-/* True if pzxid is not that of the last listing: nothing else tells of a child that may not be
- * read. */
+/* True if pzxid is not that of the last listing: nothing else shows that a child that may not be
+ * read has come or gone. */
 static bool cache_has_moved(const struct cache_node *n, const clave_stat *s)
 {
     clave_stat known = clave__cache_tree_stat(n);
@@ -471,8 +471,8 @@ static bool cache_store(clave_async_cache *cache, struct cache_node **n, const c
     return true;
 }
 
-/* Takes over a Stat for the same node with the same data: what no event tells of may have
- * changed. */
+/* Takes over a Stat for the same node with the same data, because fields that cause no event may
+ * have changed. */
 static void cache_refresh(clave_async_cache *cache, struct cache_node **n, const clave_stat *s)
 {
     struct cache_node *old;

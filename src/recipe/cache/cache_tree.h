@@ -1,5 +1,5 @@
 /* cache_tree.h - the nodes of a cache in memory, each of them a single block: header, Stat, name,
- * data. Knows nothing of clients and events.
+ * data. It does not know clients or events.
  *
  * A node is PRESENT if the user knows about it. Other nodes are placeholders for what is being
  * read, or was deleted while a request about it is under way; cache_read.c takes them further. Only
@@ -68,7 +68,7 @@ struct cache_children {
     uint32_t nslots; /* a power of two; 0: no table yet */
     uint32_t count;
     uint32_t present; /* how many of them are present */
-    /* Of the owner, if there are no persistent watches; may be NULL. */
+    /* The owner's watches on the node, if there are no persistent watches; may be NULL. */
     struct cache_watches *watches;
 };
 
@@ -115,8 +115,8 @@ clave_err clave__cache_tree_add(struct cache_tree *t, struct cache_node *parent,
                                 size_t len, struct cache_node **out);
 /* Makes the node's table of children, if it has none. ENOMEM. */
 clave_err clave__cache_tree_make_dir(struct cache_tree *t, struct cache_node *n);
-/* Stores a value. Another block takes the place of *n; nothing refers to the former one any more,
- * *old, which must be passed to _discard. ENOMEM: nothing has changed. */
+/* Stores a value. Another block takes the place of *n. Nothing refers to the former block any more:
+ * it is returned in *old, and must be passed to _discard. ENOMEM: nothing has changed. */
 clave_err clave__cache_tree_store(struct cache_tree *t, struct cache_node **n,
                                   const struct cache_value *v, struct cache_node **old);
 void clave__cache_tree_discard(struct cache_tree *t, struct cache_node *old);

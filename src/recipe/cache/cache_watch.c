@@ -406,7 +406,7 @@ static void cache_on_watcher(clave_async_persistent_watcher *w,
         cache_deleted(cache, ev->path);
         break;
     case CLAVE_PERSISTENT_WATCHER_CHILDREN:
-        break; /* of a cache of a single node, whose children are not followed */
+        break; /* this cache has a single node, whose children are not followed */
     case CLAVE_PERSISTENT_WATCHER_ENDED:
         cache_watcher_ended(cache, ev->err);
         break;
@@ -476,8 +476,8 @@ static bool poll_has_number(const struct cache_node *n)
 }
 
 /* False for nodes whose changes all cause events: an ephemeral node has no children, and its
- * parent's listing tells of its end unless another one takes its name. Containers and nodes with a
- * TTL have a marker in place of the session. */
+ * parent's listing shows its end unless another one takes its name. Containers and nodes with a TTL
+ * have a marker in place of the session. */
 static bool poll_may_differ(const struct cache_node *n)
 {
     int64_t owner = clave__cache_tree_stat(n).ephemeral_owner;

@@ -1,5 +1,5 @@
 /* waitgraph.h - finds out who waits for whom, from lock queues as they stood at one moment, and who
- * can therefore never proceed. Knows nothing of nodes and servers.
+ * can therefore never proceed. It does not know nodes or servers.
  *
  * An owner that waits for nothing proceeds, and in the end releases all that it has: it is taken
  * out of the graph, and so on (reduction). The owners that remain are deadlocked. A claim of a

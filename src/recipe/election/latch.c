@@ -555,8 +555,8 @@ static void latch_priority_on_yielded(clave_async_client *c, clave_err err, void
     if (!latch_priority_end_yield(l))
         return;
     clave_err_class class = clave_err_classify(err);
-    /* The listing shows another candidate first, or none at all; an event of its own node will
-     * tell. */
+    /* The listing shows another candidate first, or none at all; an event of its own node will show
+     * which. */
     bool unsure = err == CLAVE_ELOST || err == CLAVE_ENONODE;
     if (class == CLAVE_CLASS_RETRY || unsure)
         latch_try_later(l);
@@ -606,7 +606,7 @@ static void latch_claim(clave_async_latch *l)
         latch_try_later(l);
 }
 
-/* It has resigned: it will queue with its priority again after a session timeout. */
+/* The candidate has resigned: it will queue with its priority again after a session timeout. */
 static void latch_regain_later(clave_async_latch *l)
 {
     assert(l->priority != 0);

@@ -127,7 +127,7 @@ static clave_err multilock_add_parts(clave_async_multilock *ml, const clave_mult
         if (err != CLAVE_OK)
             return err;
     }
-    /* From now on they do not move. */
+    /* The parts do not move in memory from now on, so they can be arguments. */
     for (size_t i = 0; i < n; i++)
         clave__mutex_listen(ml->parts[i].mutex, recipe_multilock_on_event, &ml->parts[i]);
     return CLAVE_OK;

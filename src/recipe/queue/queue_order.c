@@ -10,7 +10,7 @@
  * digits, so from then on every newcomer would own the lock; we stop before that. */
 enum { DIGITS = 10 };
 static const char counter_limit[] = "2147482647";
-static const char counter_least[] = "2147483648"; /* of the negative numbers */
+static const char counter_least[] = "2147483648"; /* the digits of the lowest negative number */
 
 const struct queue_order_rule clave__queue_order_mutex = {.base = "lock-",
                                                           .kazoo_base = "__lock__"};
@@ -48,7 +48,7 @@ static bool queue_order_is_digits(const char *s, size_t n)
 }
 
 /* True for the form in which the server writes a counter that has wrapped: a sign and at least 9
- * digits. Not for "-3", which anybody can write. */
+ * digits. "-3" is not such a number, since anybody can write it. */
 static bool queue_order_is_wrapped(const char *s)
 {
     if (s[0] != '-')

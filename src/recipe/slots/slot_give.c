@@ -407,7 +407,7 @@ static void slot_give_on_found(clave_async_client *c, const clave_result *res, v
     slot_give_retry_or_fail(g, err);
 }
 
-/* This answer comes before that to the other read, which was sent after it. */
+/* This answer comes before the answer to the other read, which was sent after this one. */
 static void slot_give_on_below(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;

@@ -138,7 +138,7 @@ char *clave__slot_data_format(const struct clave_mem *mem, const clave_slot *slo
     return data;
 }
 
-/* Copies a value as text to `at`. NULL: there is none, and nothing of `at` was used. */
+/* Copies a value as text to `at`. NULL: there is none, and `at` is unchanged. */
 static const char *slot_data_take(const clave_result *res, const char *key, char **at)
 {
     char *text = *at;

@@ -360,7 +360,7 @@ static void slot_list_finish(struct slot_list *l)
     slot_list_free(l);
 }
 
-/* This answer comes before the data, which was requested after it. */
+/* This answer comes before the one with the data, which was requested after this one. */
 static void slot_list_on_below(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;

@@ -296,7 +296,7 @@ static void mutex_on_ended(struct child *c)
     clave_mutex *m = LIST_ENTRY(c, clave_mutex, child);
     struct list *e;
     give_all_back(m);
-    /* nobody will tell those that are still leaving */
+    /* holds that are still leaving will get no answer any more */
     clave__loop_lock(m->child.client->loop);
     while ((e = list_pop_front(&m->leaving)))
         LIST_ENTRY(e, struct thread_hold, link)->lock = NULL;

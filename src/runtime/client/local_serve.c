@@ -70,7 +70,8 @@ clave_err clave__local_serve(const char *dir, const struct server_run_options *o
     if (own.idle_exit_ms == 0)
         own.idle_exit_ms = IDLE_EXIT_MS;
     err = clave__server_run_new(&r, &own, fault, cap);
-    if (err == CLAVE_EINUSE) { /* of two servers started at the same time, the other was first */
+    /* two servers were started at the same time, and the other was first */
+    if (err == CLAVE_EINUSE) {
         local_say(LOCAL_SAYS_BUSY, "");
         return CLAVE_OK;
     }

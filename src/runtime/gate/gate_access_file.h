@@ -14,7 +14,8 @@
 
 struct gate_access; /* opaque: a struct web_access with its texts */
 
-/* What it is made from; parts of lists are separated by commas, and each may be NULL. */
+/* What a struct gate_access is made from; parts of lists are separated by commas, and each may be
+ * NULL. */
 struct gate_access_options {
     const char *tokens; /* the file */
     const char *hosts;  /* names of the gate */
