@@ -1,5 +1,6 @@
 /* /v1/members and registering at /v1/services: ephemeral nodes of a session. */
 #include "lib/claim_scene.h"
+#include "lib/failmem.h"
 #include "lib/mutex_owner.h"
 #include "lib/unit.h"
 
@@ -155,23 +156,31 @@ TEST(a_list_is_never_without_a_node_that_is_replaced)
     webrig_free(r);
 }
 
+/* A request that waits until the list is another one than now. */
+static struct webrig_call *waits_for(struct webrig *r, const char *target)
+{
+    char headers[128];
+    struct webrig_call *c = webrig_request(r, "GET", target, NULL, NULL);
+    snprintf(headers, sizeof headers, "If-None-Match: %s\nPrefer: wait=60",
+             webrig_header(c, "ETag"));
+    webrig_end(c);
+    c = webrig_request(r, "GET", target, headers, NULL);
+    assert_false(c->answered);
+    return c;
+}
+
 TEST(those_who_wait_for_a_list_share_what_the_gate_asks)
 {
     struct webrig *r = rig(&(struct webrig_options){.net = {.clients = 1}});
     struct webrig_call *calls[40];
     struct user u, v;
-    char tag[64], headers[128];
     webrig_settle(r);
     user_enter(r, &u);
     user_enter(r, &v);
     must(r, &u, "PUT /v1/members/g/a", "u", 201, "");
     lists(r, "/v1/members/g", "\"data\": \"u\"");
-    struct webrig_call *first = webrig_request(r, "GET", "/v1/members/g", NULL, NULL);
-    snprintf(tag, sizeof tag, "%s", webrig_header(first, "ETag"));
-    webrig_end(first);
-    snprintf(headers, sizeof headers, "If-None-Match: %s\nPrefer: wait=60", tag);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        calls[i] = webrig_request(r, "GET", "/v1/members/g", headers, NULL);
+        calls[i] = waits_for(r, "/v1/members/g");
     memnet_reset_counts(r->net);
     must(r, &v, "PUT /v1/members/g/a?replace", "v", 201, "");
     webrig_advance(r, 200);
@@ -181,6 +190,33 @@ TEST(those_who_wait_for_a_list_share_what_the_gate_asks)
         webrig_end(calls[i]);
     }
     assert_int_equal(r->net->clients[1].requests[OP_SYNC], 1);
+    webrig_free(r);
+}
+
+TEST(one_who_waits_for_a_list_keeps_none_of_it)
+{
+    struct failmem m;
+    failmem_init(&m);
+    struct webrig *r = rig(&(struct webrig_options){.net = {.clients = 1}, .mem = &m.mem});
+    static const char *const groups[] = {"/v1/members/one", "/v1/members/g"};
+    size_t kept[2];
+    struct user u;
+    char request[64];
+    webrig_settle(r);
+    user_enter(r, &u);
+    must(r, &u, "PUT /v1/members/one/a", "", 201, "");
+    for (int i = 0; i < 200; i++) {
+        snprintf(request, sizeof request, "PUT /v1/members/g/%d", i);
+        must(r, &u, request, "", 201, "");
+    }
+    lists(r, "/v1/members/g", "\"199\"");
+    for (int i = 0; i < 2; i++) {
+        size_t before = m.live;
+        struct webrig_call *c = waits_for(r, groups[i]);
+        kept[i] = m.live - before;
+        webrig_end(c);
+    }
+    assert_int_equal(kept[1], kept[0]);
     webrig_free(r);
 }
 

@@ -1,7 +1,7 @@
 'use strict';
 // kept.js - a node that stays while this process lives: a member of a group, an instance of a service. It belongs to a
-// session of the client. It is put again with each renewal, which costs one read while it is there, and in another session
-// when that one has ended.
+// session of the client. It is put again with each renewal, which costs the servers a create that fails and a read while it
+// is there, and in another session when that one has ended.
 //
 // What must stay true: it takes the place of nobody else's node, but at its beginning and if that was asked for. Later
 // `?replace` names a session in which this very node was put before, and nothing but that session's node goes.

@@ -31,23 +31,20 @@
 
 /* ==== nodes of the copy ======================================================================= */
 
+/* The list is visited twice, so that a request that waits for a change of it keeps no paths: first
+ * to count the nodes and digest what they are; then, with room for that many, to take their paths.
+ */
 static bool node_list_add(const clave_cache_node *node, void *arg)
 {
     struct node_list *l = arg;
-    if (l->n == l->cap) {
-        size_t cap = l->cap ? 2 * l->cap : 64;
-        const char **paths = clave__web_alloc(l->x, cap * sizeof *paths);
-        l->no_memory |= !paths;
-        if (!paths)
-            return false;
-        if (l->n > 0)
-            memcpy(paths, l->paths, l->n * sizeof *paths);
-        l->paths = paths;
-        l->cap = cap;
+    if (l->paths) {
+        l->paths[l->n] = clave__web_strndup(l->x, node->path, strlen(node->path));
+        l->no_memory |= !l->paths[l->n];
+    } else {
+        struct siphash_key key = {0, node->unreadable ? 0 : (uint64_t)node->stat.mzxid};
+        l->digest += clave__siphash(key, node->path, strlen(node->path));
     }
-    l->paths[l->n] = clave__web_strndup(l->x, node->path, strlen(node->path));
-    l->no_memory |= !l->paths[l->n];
-    l->n += !l->no_memory;
+    l->n++;
     return !l->no_memory && l->n <= MOST_LISTED;
 }
 
@@ -84,19 +81,24 @@ static bool node_list_is_known(struct node_list *l, const char *what)
     return false;
 }
 
-/* A number that is different after every change of a node or of its data, and the same at all
- * gates. */
-static uint64_t node_list_digest(const struct node_list *l)
+static void node_list_visit(struct node_list *l, bool grandchildren)
 {
-    struct siphash_key key = {0};
-    clave_cache_node node;
-    for (size_t i = 0; i < l->n; i++) {
-        if (clave_async_cache_get(l->o->copy, l->paths[i], &node) != CLAVE_OK)
-            continue;
-        key.k1 = node.unreadable ? 0 : (uint64_t)node.stat.mzxid;
-        key.k0 = clave__siphash(key, l->paths[i], strlen(l->paths[i]));
+    l->n = 0;
+    node_list_add_children(l, l->path, grandchildren ? node_list_add_below : node_list_add);
+}
+
+static bool node_list_take_paths(struct node_list *l, bool grandchildren)
+{
+    l->paths = clave__web_alloc(l->x, l->n * sizeof *l->paths);
+    l->no_memory = !l->paths;
+    if (l->paths)
+        node_list_visit(l, grandchildren);
+    if (l->no_memory) {
+        clave__web_problem_err(l->x, CLAVE_ENOMEM, "list", l->path);
+        return false;
     }
-    return key.k0;
+    qsort(l->paths, l->n, sizeof *l->paths, node_list_compare);
+    return true;
 }
 
 bool clave__node_list_read(struct node_list *l, bool grandchildren, const char *what)
@@ -106,7 +108,7 @@ bool clave__node_list_read(struct node_list *l, bool grandchildren, const char *
     if (!l->o || !node_list_is_known(l, what))
         return false;
     l->copy = l->o->copies;
-    node_list_add_children(l, l->path, grandchildren ? node_list_add_below : node_list_add);
+    node_list_visit(l, grandchildren);
     if (l->no_memory) {
         clave__web_problem_err(x, CLAVE_ENOMEM, "list", l->path);
         return false;
@@ -118,9 +120,8 @@ bool clave__node_list_read(struct node_list *l, bool grandchildren, const char *
     if (l->n > MOST_LISTED)
         return clave__web_bad_request(x, "there are more than %d nodes at %s", MOST_LISTED,
                                       l->path);
-    if (l->n > 0)
-        qsort(l->paths, l->n, sizeof *l->paths, node_list_compare);
-    return clave__observe_list_is_news(x, grandchildren, l->path, node_list_digest(l));
+    return clave__observe_list_is_news(x, grandchildren, l->path, l->digest) &&
+           (l->n == 0 || node_list_take_paths(l, grandchildren));
 }
 
 const char *clave__node_list_next(struct node_list *l, clave_cache_node *node)
