@@ -381,8 +381,8 @@ static void guardian_start_command(struct guardian_process *g, const struct guar
     g->kill_policy = (struct kill_policy){.phase = KILL_POLICY_IDLE};
     g->command = 0;
     g->reaped = g->childless = false;
-    g->told =
-        (struct holdout){.pid = 0}; /* the previous one belonged to the fence, which has ended */
+    /* the holdout that was reported last belonged to the fence, which has ended */
+    g->told = (struct holdout){.pid = 0};
     g->told_of = GUARDIAN_STARTED;
     if (!clave__kill_policy_run(&g->kill_policy, &task->terms, deadline_page_limit(g->page),
                                 clave_now())) {
