@@ -313,6 +313,7 @@ class Session(ProcessBound):
         self.holds: "weakref.WeakSet[Any]" = weakref.WeakSet()  # each HoldCore
         # Of the system's threads, whatever has replaced those of threading; also entered by __del__, wherever it runs.
         self._lock = _native_lock()
+        self._handing = _native_lock()  # the client is not freed while it is handed over
         self._handlers: Dict[int, Tuple["weakref.ReferenceType[Any]", Callable[..., None]]] = {}
         self._calls: Dict[int, Call] = {}
         self._objects: Dict[int, str] = {}  # those that are not freed, and the function that frees them
@@ -608,6 +609,12 @@ class Session(ProcessBound):
             self.check_open()
             return getattr(library, name)(self._client, *args)
 
+    def hand_over(self, file: bytes, ms: int) -> int:
+        """Waits for long, so without the lock that other calls take."""
+        with self._handing:
+            self.check_open()
+            return int(library.clave_client_hand_over(self._client, file, ms))
+
     def begin_close(self, tell: bool = True) -> bool:
         """False: it is closed already, or the parent's. Then nothing is held any more, which `tell` tells."""
         if self.pid != os.getpid():
@@ -631,7 +638,8 @@ class Session(ProcessBound):
 
     def end(self, timeout: Duration) -> None:
         """Between begin_close and finish_close, in any thread."""
-        library.clave_client_close(self._client, milliseconds(timeout))
+        with self._handing:
+            library.clave_client_close(self._client, milliseconds(timeout))
 
     def finish_close(self) -> None:
         if self._thread and self._thread is not threading.current_thread():

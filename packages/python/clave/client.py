@@ -94,9 +94,11 @@ class ClientCore(ProcessBound, TreeCore, QueuesCore):
             raise error(code, "cannot use these hosts", self._session.fault(self._session._client))
 
     def _hand_over(self, file: str, timeout: Duration) -> None:
-        code = self._session.direct("clave_client_hand_over", encoded(file), milliseconds(timeout))
+        session, hub = self._session, self._session.hub
+        args = (encoded(file), milliseconds(timeout))
+        code = hub.in_thread(session.hand_over, *args) if hub and hub.is_here() else session.hand_over(*args)
         if code:
-            raise error(code, "cannot hand the session over", self._session.fault(self._session._client))
+            raise error(code, "cannot hand the session over", session.current_fault())
 
 
 class Client(ClientCore):

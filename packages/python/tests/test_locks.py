@@ -137,6 +137,33 @@ class Locks(Case):
             self.assertEqual(goes_on.token, hold.token)
             goes_on.check()
 
+    def test_other_threads_go_on_during_a_hand_over(self):
+        file = f"{self.server.folder}/slowly"
+        c = self.open()
+        hold = c.lock("/slowly").acquire()
+        failed = []
+
+        def hand_over():
+            try:
+                c.hand_over(file, 2)
+            except clave.Error as e:
+                failed.append(e)
+
+        thread = threading.Thread(target=hand_over)
+        self.server.signal(signal.SIGSTOP)
+        try:
+            thread.start()
+            until(lambda: os.path.exists(file + ".tmp"), "the hand-over has begun")
+            self.assertTrue(hold.valid_for())
+            self.assertTrue(thread.is_alive(), "valid_for waited for the hand-over")
+            c.close(0.1)  # waits for it
+            self.assertFalse(hold.valid_for())
+        finally:
+            self.server.signal(signal.SIGCONT)
+        thread.join()
+        self.assertEqual(len(failed), 1)
+        self.assertFalse(os.path.exists(file))
+
     def test_a_function_gives_signs_of_life(self):
         c = self.open()
         with c.lock("/decorated-work") as hold:
