@@ -104,8 +104,7 @@ static void on_observe_probe(clave_async_client *c, const clave_result *res, voi
     bool is_expected = clave__web_expected(x);
     w->now = now > w->now ? now : w->now; /* ages are counted by this time */
     w->observe->probes--;
-    if (is_expected && (res->err == CLAVE_OK ||
-                        res->err == CLAVE_ENONODE)) /* ENONODE: the chroot does not exist */
+    if (is_expected && (res->err == CLAVE_OK || res->err == CLAVE_ENONODE)) /* no chroot yet */
         observe_request_catch_up(x);
     else if (is_expected)
         clave__web_problem_as(x, 503, res->err, "ask the servers", NULL);
@@ -184,8 +183,7 @@ struct observe *clave__observe_settled_for(struct web_exchange *x)
     if (!o || has_asked || !clave__observe_is_settling(o))
         return o;
     if (o->probes > 0 && o->nwaiting < MOST_WAITING)
-        return observe_request_wait(
-            x); /* the answer to another request may be enough for this one */
+        return observe_request_wait(x); /* the answer to another request may be enough */
     observe_request_ask(x);
     return NULL;
 }

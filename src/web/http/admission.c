@@ -724,9 +724,9 @@ static bool head_is_word_of(const char *names, const char *name)
 static bool head_narrowing(struct web_exchange *x)
 {
     static const struct {
-        const char *name,
-            *methods;      /* methods that must not ignore the header; NULL: no method may */
-        unsigned honoured; /* by routes with this flag */
+        const char *name;
+        const char *methods; /* that must not ignore the header; NULL: none may */
+        unsigned honoured;   /* by routes with this flag */
         const char *text;
     } narrowing[] = {
         {"Clave-Guard", NULL, ROUTE_GUARDED,

@@ -83,8 +83,7 @@ static const char *answer_audit_target(struct web_exchange *x)
             memset(at, '*', strcspn(at, "&"));
             blank = true;
         }
-    if (query && !blank &&
-        clave__web_query(x, "session")) /* the name of the argument has escapes */
+    if (query && !blank && clave__web_query(x, "session")) /* its name has escapes */
         *query = '\0';
     return text;
 }

@@ -251,14 +251,13 @@ struct route {
     const char *query; /* the arguments that it knows: "limit after"; NULL: none; "*": any */
     enum {
         ROUTE_QUIET = 1,   /* it is not in the audit log: it changes nothing that lasts */
-        ROUTE_GUARDED = 2, /* it honours Clave-Guard, which other routes refuse */
+        ROUTE_GUARDED = 2, /* it honours Clave-Guard, which others refuse */
         ROUTE_OWN = 4, /* a renewal, a release, a look at one's own session or claim: needs nothing
                           of what all senders share (sender.h), and its body is small */
-        ROUTE_FLEETLOCK = 8, /* it exists only if web_access.fleetlock is set, and may be open to
-                              * some addresses (web_access.fleets) */
-        ROUTE_CONDITIONAL =
-            16,           /* it honours If-Match and If-None-Match, which other routes refuse */
-        ROUTE_KEYED = 32, /* it honours Idempotency-Key, which other POSTs refuse */
+        ROUTE_FLEETLOCK = 8,    /* it exists only if web_access.fleetlock is set, and may be open to
+                                 * some addresses (web_access.fleets) */
+        ROUTE_CONDITIONAL = 16, /* it honours If-Match and If-None-Match, which others refuse */
+        ROUTE_KEYED = 32,       /* it honours Idempotency-Key, which other POSTs refuse */
     } flags;
 };
 

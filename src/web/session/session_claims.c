@@ -197,8 +197,7 @@ bool clave__claim_is_being_left(const struct http_session *s, const char *path, 
 {
     for (struct claim *c = NULL; (c = clave__claim_after(s, c));) {
         bool is_same = id && strcmp(c->place.uuid, id) == 0;
-        bool leaves = c->state == CLAIM_SOUGHT &&
-                      c->why != CLAVE_ENODEEXISTS; /* such a claim has made no node */
+        bool leaves = c->state == CLAIM_SOUGHT && c->why != CLAVE_ENODEEXISTS; /* made no node */
         if (leaves && strcmp(c->path, path) == 0 &&
             (is_same ||
              ((!c->placed || c->strays) && clave__claim_is_same_owner(c->place.uuid, id))))
