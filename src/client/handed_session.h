@@ -32,7 +32,7 @@
 struct handed_hold {
     const char *path; /* of its node, relative to the chroot */
     int64_t czxid;
-    int32_t version; /* of the node's data when it was handed over */
+    int32_t version; /* of the node's data: when it was handed over, or as the claim wrote it */
     int64_t ends;    /* CLAVE_NEVER: it has no maximum */
     bool taken;      /* by a recipe, or given back */
     bool claimed;    /* the recipe has written to the node */
