@@ -438,13 +438,13 @@ static void program_is_certain(struct group_program *p, int64_t number)
     if (!p->caller.alone)
         return;
     struct group_place *at = &p->places[p->seat];
+    at->answered = g->of->w->now;
+    if (!g->of->server->server) /* once there is one, another program may have it rightly */
+        return;
     at->certain = true;
     at->number = number;
-    at->answered = g->of->w->now;
-    if (g->of->server->server)
-        http_group_look(g);
-    if (g->of->server->server)
-        place_judge(g, p, p->seat, at->asked);
+    http_group_look(g);
+    place_judge(g, p, p->seat, at->asked);
 }
 
 static void on_program_hears(struct http_caller *k, const struct http_call *c)
