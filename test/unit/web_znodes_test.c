@@ -331,8 +331,8 @@ TEST(a_lost_answer_is_an_unknown_outcome_of_writes_only)
     assert_string_equal(webrig_body(c), "y");
 }
 
-/* It is in the buffer of a connection that takes nothing, which is lost afterwards. */
-TEST(a_write_that_has_not_left_takes_no_effect_after_its_answer)
+/* It is in the buffer of a connection that takes nothing and is lost after its sender has left. */
+TEST(a_write_that_nobody_waits_for_is_not_sent_on_the_next_connection)
 {
     static const struct {
         const char *method, *target, *headers;
@@ -347,12 +347,11 @@ TEST(a_write_that_has_not_left_takes_no_effect_after_its_answer)
         memnet_freeze(r->net, 1, true);
         struct webrig_call *c = webrig_request(r, requests[i].method, requests[i].target,
                                                requests[i].headers, i < 2 ? "late" : NULL);
-        webrig_advance(r, 16000);
-        assert_int_equal(c->status, 504);
+        assert_false(c->answered);
         webrig_end(c);
         memnet_cut(r->net, 1);
         memnet_freeze(r->net, 1, false);
-        webrig_advance(r, 20000);
+        webrig_advance(r, 3000);
         webrig_done(r, "GET", "/v1/znodes/b", NULL, NULL, 404);
         c = webrig_answer(r, "GET", "/v1/znodes/a", NULL, NULL, 200);
         assert_string_equal(webrig_body(c), "x");
