@@ -270,8 +270,8 @@ class Client {
     checked(path, terms.kind === 'election' ? 'lead' : terms.kind);
     const limit = wait ?? Infinity;
     const more = { name: name ?? this.#options.name, command, host: this.#options.host, max_hold_ms: maxHold, depend_ms: alive, lock_delay_ms: lockDelay };
-    if (maxHold === 0) throw new RangeError('maxHold must be more than 0');
-    if (alive === 0) throw new RangeError('alive must be more than 0: the longest silence of the work');
+    for (const [option, ms] of Object.entries({ maxHold, alive }))
+      if (ms !== undefined && !(ms >= 1 && ms < 2 ** 31)) throw new RangeError(`${option} must be from 1 ms to 24 days, not ${ms} ms`);
     signal?.throwIfAborted();
     const begun = performance.now();
     const left = () => Math.max(0, limit - (performance.now() - begun));

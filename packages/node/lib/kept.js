@@ -95,7 +95,8 @@ class KeptNode {
       this.#tell(true, null);
       return;
     }
-    const error = refused(answer.status, answer.told, what, this.path);
+    const told = owner && this.#terms.replace === undefined ? { ...answer.told, detail: `${this.path} is taken by session ${owner}: {replace: true} takes its place` } : answer.told;
+    const error = refused(answer.status, told, what, this.path);
     if (session.isOver(answer)) throw new LostError(error.message, { code: 'ELOST', problem: error.problem, path: this.path });
     if (answer.status < 500) this.#tell(false, error); // otherwise nobody knows
     throw error;

@@ -97,8 +97,8 @@ class Claim {
     const { path, max_hold_ms: most, depend_ms: silence } = this.terms;
     const code = this.#limit() ?? 'ELOST';
     const what = {
-      EMAXHOLD: `was given back: it was held for ${most} ms, its maxHold`,
-      ESILENT: `is lost: its work gave no sign of life for ${silence} ms, its alive`,
+      EMAXHOLD: `was given back: it was held for ${most} ms (maxHold)`,
+      ESILENT: `is lost: its work gave no sign of life for ${silence} ms (alive)`,
       ELOST: 'is lost: it was not renewed in time',
     };
     this.lose(new LostError(`${path} ${what[code]}`, { code, path }));

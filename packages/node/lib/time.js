@@ -4,14 +4,14 @@
 const UNITS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const LONGEST_TIMER = 2 ** 31 - 1; // of setTimeout, which fires at once when it is given more
 
-/** Milliseconds of a number (of milliseconds) or a text such as '1500ms', '10s', '1h30m'. */
+/** Whole milliseconds of a number (of milliseconds) or a text such as '1500ms', '10s', '1h30m'. */
 function milliseconds(duration, name = 'a duration') {
   if (typeof duration === 'bigint' && duration >= 0n) return Number(duration);
-  if (typeof duration === 'number' && duration >= 0) return duration;
+  if (typeof duration === 'number' && duration >= 0) return Math.round(duration);
   if (typeof duration === 'string' && /^(\d+(\.\d+)?(ms|s|m|h|d))+$/.test(duration)) {
     let sum = 0;
     for (const [, n, , unit] of duration.matchAll(/(\d+(\.\d+)?)(ms|s|m|h|d)/g)) sum += Number(n) * UNITS[unit];
-    return sum;
+    return Math.round(sum); // 1.1 * 1000 is 1100.0000000000002
   }
   throw new TypeError(`${name} must be milliseconds or a text such as '10s', not ${typeof duration === 'string' ? JSON.stringify(duration) : String(duration)}`);
 }

@@ -96,7 +96,7 @@ test('an id is that of one session; a program that was started again takes its p
   const [first, second] = [rig.client(gates, { ttl: '4s' }), rig.client(gates)];
   const told = [];
   const member = await first.join('/kept/ids', { id: 'a', data: 'first', onChange: (present, error) => told.push([present, error?.code]) });
-  await assert.rejects(second.join('/kept/ids', { id: 'a' }), { code: 'ENODEEXISTS', path: '/kept/ids/a' });
+  await assert.rejects(second.join('/kept/ids', { id: 'a' }), { code: 'ENODEEXISTS', path: '/kept/ids/a', message: /\{replace: true\} takes its place/ });
   const other = await second.join('/kept/ids', { id: 'a', data: 'second', replace: true });
   while (member.present) await settled(50); // it is told with a renewal
   assert.equal((await first.members('/kept/ids'))[0].data, 'second');
