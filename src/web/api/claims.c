@@ -144,6 +144,10 @@ static struct claim_request *claim_request_read(struct web_exchange *x)
         t->host = x->peer.address;
     if (!t->path)
         clave__web_bad_request(x, "\"path\" is missing: that of the lock, as \"/jobs/nightly\"");
+    else if (!t->kind && strcmp(name, "slot") == 0)
+        clave__web_bad_request(x,
+                               "\"kind\" is \"slot\", which belongs to an id and not to a session: "
+                               "send the header Clave-Owner in place of Clave-Session");
     else if (!t->kind)
         clave__web_bad_request(x, "\"kind\" is none of " CLAIM_KIND_NAMES ": \"%.64s\"", name);
     else if ((misfit = t->kind->misfit(t)) != NULL)

@@ -138,14 +138,20 @@ static bool body_take(struct web_exchange *x, const struct body_member *m, json_
     return true;
 }
 
-static bool body_refuse(struct web_exchange *x, const struct body_member *m)
+static bool body_refuse(struct web_exchange *x, const struct body_member *m, const json_t *v)
 {
+    char given[80] = "";
+    if (json_is_integer(v))
+        snprintf(given, sizeof given, ", not %" PRId64,
+                 (int64_t)body_lib(x)->json_integer_value(v));
+    else if (json_is_string(v))
+        snprintf(given, sizeof given, ", not \"%.64s\"", body_lib(x)->json_string_value(v));
     if (m->number)
-        return clave__web_bad_request(x,
-                                      "\"%s\" must be a whole number from %" PRId64 " to %" PRId64,
-                                      m->name, m->least, m->most);
+        return clave__web_bad_request(
+            x, "\"%s\" must be a whole number from %" PRId64 " to %" PRId64 "%s", m->name, m->least,
+            m->most, given);
     const char *type = m->text ? "a string" : m->flag ? "true or false" : "an array";
-    return clave__web_bad_request(x, "\"%s\" must be %s", m->name, type);
+    return clave__web_bad_request(x, "\"%s\" must be %s%s", m->name, type, given);
 }
 
 bool clave__web_read_object(struct web_exchange *x, json_t *o, const struct body_member *members,
@@ -161,7 +167,7 @@ bool clave__web_read_object(struct web_exchange *x, json_t *o, const struct body
         if (i == n)
             return clave__web_bad_request(x, "unknown member \"%.64s\": see /v1/openapi.json", key);
         if (!json_is_null(v) && !body_take(x, &members[i], v))
-            return body_refuse(x, &members[i]);
+            return body_refuse(x, &members[i], v);
     }
     return true;
 }
