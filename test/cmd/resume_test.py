@@ -2,6 +2,7 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -127,6 +128,33 @@ class Resume(Served):
         r = clave("lock", "--resume", self.file, "--lock-delay", "1s", "/unfit", "--", "true",
                   connect=self.server.connect)
         self.assertEqual(r.code, 64)
+
+    def test_a_file_that_is_something_else(self):
+        """Named by mistake, it is not lost."""
+        with open(self.file, "w", encoding="ascii") as f:
+            os.chmod(self.file, 0o600)
+            f.write("my only copy\n")
+        r = clave("lock", "--resume", self.file, "/unfit", "--", "true", connect=self.server.connect)
+        self.assertEqual(r.code, 74)
+        self.assertRegex(r.err, "does not begin with")
+        with open(self.file, encoding="ascii") as f:
+            self.assertEqual(f.read(), "my only copy\n")
+        r = clave("lock", "--resume", "", "/unfit", "--", "true", connect=self.server.connect)
+        self.assertEqual(r.code, 64)
+        self.assertRegex(r.err, "--resume is empty")
+
+    def test_of_two_copies_the_second_is_told(self):
+        old, token = self.run_it(path="/copied")
+        old.end(signal.SIGUSR2)
+        copy = self.file + "-copy"
+        shutil.copy2(self.file, copy)
+        first, again = self.run_it(path="/copied")
+        self.assertEqual(again, token)
+        r = clave("lock", "--session-timeout", LONG, "--resume", copy, "/copied", "--", "true",
+                  connect=self.server.connect)
+        self.assertEqual(r.code, 69)
+        self.assertRegex(r.err, "another process has taken the session up")
+        self.assertEqual(first.end(signal.SIGTERM).code, 7, "the first one has held on")
 
     def test_a_folder_that_does_not_exist(self):
         self.file = os.path.join(self.file, "no", "such")

@@ -136,6 +136,9 @@ TEST(what_is_no_session_is_refused)
     assert_int_equal(chmod(file, 0600), 0);
     assert_refused(file, "does not begin with");
     assert_true(exists(file)); /* it may be something that is needed */
+    const char *link = rig_path(rig_dir(), "alias");
+    assert_int_equal(symlink(file, link), 0);
+    assert_refused(link, "is a symbolic link");
     assert_refused(rig_dir(), "is not a file");
 }
 

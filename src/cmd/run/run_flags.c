@@ -296,6 +296,9 @@ static int run_flags_no_command(struct options *o)
 static int run_flags_check_resume(const struct run_plan *p)
 {
     const struct run_stages_plan *s = &p->stages;
+    if (p->resume && !*p->resume)
+        return diag_usage(p->o, "--resume is empty, as it is with a variable that is not set: give "
+                                "the FILE, or leave the flag out");
     if (p->resume && (s->once || s->marks))
         return diag_usage(p->o, "--resume cannot be used with --once, --lock-delay or --fence");
     return EXIT_OK;

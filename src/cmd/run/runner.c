@@ -227,7 +227,8 @@ static void runner_on_verdict(void *arg, clave_err err)
         runner_leave(r, EXIT_DEADLOCK);
     } else if (err == CLAVE_ENOAUTH) {
         runner_leave(r, lock_message_unauthorised(r->plan));
-    } else {
+    } else if (clave_async_client_state(r->client) != CLAVE_STATE_CLOSED) {
+        /* Otherwise runner_on_closed follows, which knows why. */
         runner_leave_with(r, err);
     }
 }

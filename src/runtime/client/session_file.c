@@ -25,7 +25,7 @@ enum { SESSION_FILE_MAX = 16 * 1024 * 1024 };
 static clave_err resume_check(int fd, const char *file, struct stat *st, const struct fault *f)
 {
     if (fstat(fd, st) != 0)
-        return file_fault(f, errno, "the session to resume", file);
+        return file_fault(f, errno, "cannot read the session in", file);
     if (!S_ISREG(st->st_mode))
         return clave__start_error(f, CLAVE_EINVAL, "%s is not a file, so no session can be resumed",
                                   file);
@@ -52,11 +52,11 @@ static clave_err resume_read(int fd, const char *file, size_t size, char **text,
     ssize_t done = 1;
     *text = calloc(1, size + 1);
     if (!*text)
-        return file_fault(f, ENOMEM, "the session to resume", file);
+        return file_fault(f, ENOMEM, "cannot read the session in", file);
     while (n < size && done != 0) {
         done = read(fd, *text + n, size - n);
         if (done < 0 && errno != EINTR)
-            return file_fault(f, errno, "the session to resume", file);
+            return file_fault(f, errno, "cannot read the session in", file);
         n += done > 0 ? (size_t)done : 0;
     }
     const char *unfit = clave__handed_fault(*text);
@@ -68,8 +68,11 @@ clave_err clave__session_file_read(const char *file, char **text, const struct f
     struct stat st = {0};
     *text = NULL;
     int fd = open(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 && errno == ELOOP)
+        return clave__start_error(
+            f, CLAVE_EINVAL, "%s is a symbolic link, which is not followed: name the file", file);
     if (fd < 0)
-        return file_fault(f, errno, "the session to resume", file);
+        return file_fault(f, errno, "cannot read the session in", file);
     clave_err err = resume_check(fd, file, &st, f);
     if (err == CLAVE_OK)
         err = resume_read(fd, file, (size_t)st.st_size, text, f);
@@ -84,14 +87,14 @@ clave_err clave__session_file_remove(const char *file, const struct fault *f)
     if (errno == ENOENT)
         return clave__start_error(f, CLAVE_EINVAL,
                                   "another process has just taken the session in %s", file);
-    return file_fault(f, errno, "it must be removed before the session in it is resumed:", file);
+    return file_fault(f, errno, "cannot remove the session's file", file);
 }
 
 /* ---- handing over ---------------------------------------------------------------------------- */
 
 static clave_err hand_over_fault(const struct fault *f, const char *file, int number)
 {
-    clave_err err = file_fault(f, number, "the session to hand over", file);
+    clave_err err = file_fault(f, number, "cannot write the session to", file);
     return err == CLAVE_ENOMEM ? err : CLAVE_EIO;
 }
 
