@@ -212,9 +212,8 @@ struct node_list {
     struct web_exchange *x;
     const char *path;
     struct observe *o;
-    uint64_t copy; /* the number of the copy from which the list is */
-    uint64_t
-        digest; /* different after every change of a node or of its data; the same at all gates */
+    uint64_t copy;   /* the number of the copy from which the list is */
+    uint64_t digest; /* different after every change of a node; the same at all gates */
     const char **paths;
     size_t n, at;
     const char *unreadable; /* the node of a service that the gate may not read; NULL: none */

@@ -46,6 +46,8 @@ struct observe_request {
     bool fresh;    /* the copy includes everything that they knew then */
     uint64_t gone; /* the count of gone nodes in struct observe, up to which the copy includes their
                     * replacements */
+    bool joins;    /* it waits for what another request asks; not twice in a row, because a further
+                    * node may have gone by then, and so on */
     bool polls;
     int64_t until; /* until when it waits for a change */
     struct lock_long_poll poll;
@@ -103,12 +105,13 @@ static void on_observe_probe(clave_async_client *c, const clave_result *res, voi
     int64_t now = clave__client_now(c);
     bool is_expected = clave__web_expected(x);
     w->now = now > w->now ? now : w->now; /* ages are counted by this time */
-    w->observe->probes--;
+    size_t others = --w->observe->probes;
     if (is_expected && (res->err == CLAVE_OK || res->err == CLAVE_ENONODE)) /* no chroot yet */
         observe_request_catch_up(x);
     else if (is_expected)
         clave__web_problem_as(x, 503, res->err, "ask the servers", NULL);
-    clave__observe_probed(w->observe);
+    if (w->observe->probes == others) /* it asks no more */
+        clave__observe_probed(w->observe);
 }
 
 static void observe_request_probed(struct web_exchange *x, clave_err err)
@@ -178,12 +181,16 @@ struct observe *clave__observe_for(struct web_exchange *x)
 struct observe *clave__observe_settled_for(struct web_exchange *x)
 {
     struct observe *o = clave__observe_for(x);
-    const struct observe_request *r = x->state;
-    bool has_asked = observe_request_is_fresh(x) && r->gone == x->web->observe->gone;
-    if (!o || has_asked || !clave__observe_is_settling(o))
+    struct observe_request *r = o ? observe_request_of(x) : NULL;
+    if (!r)
+        return NULL;
+    bool has_asked = r->fresh && r->gone == o->gone;
+    bool is_settled = has_asked || !clave__observe_is_settling(o);
+    r->joins = !is_settled && !r->joins && o->probes > 0 && o->nwaiting < MOST_WAITING;
+    if (is_settled)
         return o;
-    if (o->probes > 0 && o->nwaiting < MOST_WAITING)
-        return observe_request_wait(x); /* the answer to another request may be enough */
+    if (r->joins)
+        return observe_request_wait(x);
     observe_request_ask(x);
     return NULL;
 }

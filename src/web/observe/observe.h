@@ -121,7 +121,7 @@ void clave__observe_take_replay(struct observe *o, struct lock_replay *r);
 /* The request waits until the first load is over or, after that, until clave__observe_probed; it is
  * answered 503 if no server is connected. */
 void clave__observe_wait(struct observe *o, struct observe_reader *waiting);
-/* A probe has been answered, which may be what requests wait for: they are handled again. */
+/* A request has its answer of the servers, for which others may wait: they are handled again. */
 void clave__observe_probed(struct observe *o);
 /* The tree cannot be read at present. Requests that wait for the first load are answered with this
  * error. */
