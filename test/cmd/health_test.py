@@ -13,7 +13,7 @@ from lock_rig import LONG, TICK, Holder, alive, queue, until
 
 CHECK = ('test -e "$ILL" || exit 0; why=$(cat "$ILL"); echo "$CLAVE_EVENT $CLAVE_TOKEN"; echo "$why"; '
          'test "$why" = hang || exit 3; echo $$ >>"$ILL.hang"; exec sleep 1000')
-QUICK = ["--health-every", "200ms", "--health-grace", "0"]
+QUICK = ["--health-every", "400ms", "--health-grace", "0"]
 VERBS = (["lock"], ["rwlock"], ["rwlock", "-r"], ["semaphore", "-n", "1"], ["elect"])
 
 
@@ -74,7 +74,7 @@ class Health(Served):
         self.fall_ill("hang")
         r = holder.run.end()
         self.assertEqual(r.code, 80, r)
-        self.assertIn("did not end within 200ms: hang", self.events(r, "unhealthy")[0]["why"])
+        self.assertIn("did not end within 400ms: hang", self.events(r, "unhealthy")[0]["why"])
         self.assertEqual(len(self.hung()), 2)
         self.assertFalse([p for p in self.hung() if alive(p)])
 
@@ -161,7 +161,7 @@ class Health(Served):
 
     def test_its_node_says_so_while_it_fails(self):
         check = '[ "$CLAVE_EVENT" = waiting ] || test ! -e "$ILL" || { cat "$ILL"; exit 3; }'
-        holder = Holder(self.server, "/says", "--health", check, "--health-every", "100ms", "--health-fails", "1000",
+        holder = Holder(self.server, "/says", "--health", check, "--health-every", "400ms", "--health-fails", "1000",
                         "--health-grace", "0", env=self.env).started()
         said = lambda: queue(self.server, "/says")[0]["text"]
         self.assertIsNone(said())
