@@ -230,8 +230,10 @@ void clave_async_client_free(clave_async_client *c)
 void clave_async_client_start(clave_async_client *c, int64_t now)
 {
     clave__engine_enter(c, now);
-    if (c->session.state == CLAVE_STATE_LATENT && c->link.phase == LINK_IDLE)
+    if (c->session.state == CLAVE_STATE_LATENT && c->link.phase == LINK_IDLE) {
+        clave__handed_begin(c);
         clave__link_dial(c);
+    }
     clave__engine_leave(c);
 }
 

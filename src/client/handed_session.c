@@ -69,15 +69,16 @@ static bool handed_path(const char **at, const char **out)
 static bool handed_hold(const char **at, struct handed_hold *h)
 {
     enum { DIGITS = 18 };
-    uint64_t czxid, version, ends = (uint64_t)CLAVE_NEVER;
+    uint64_t czxid, version, mark, ends = (uint64_t)CLAVE_NEVER;
     bool ok = handed_number(at, 10, DIGITS, ' ', &czxid) && czxid > 0 &&
               handed_number(at, 10, 10, ' ', &version) && version <= INT32_MAX &&
               (handed_skip(at, "never ") || handed_number(at, 10, DIGITS, ' ', &ends)) &&
-              handed_path(at, &h->path);
+              handed_number(at, 16, 16, ' ', &mark) && handed_path(at, &h->path);
     if (ok)
         *h = (struct handed_hold){.path = h->path,
                                   .czxid = (int64_t)czxid,
                                   .version = (int32_t)version,
+                                  .mark = mark,
                                   .ends = (int64_t)ends};
     return ok;
 }
@@ -153,7 +154,7 @@ void clave__handed_fini(struct handed_session *h, const struct clave_mem *mem)
 
 clave_err clave__handed_format(const struct handed_session *h, struct buf *out)
 {
-    enum { HEAD = 256, NUMBERS = 80 };
+    enum { HEAD = 256, NUMBERS = 100 };
     char head[HEAD], passwd[33], ends[24] = "never";
     for (size_t i = 0; i < sizeof h->passwd; i++)
         snprintf(passwd + 2 * i, 3, "%02x", h->passwd[i]);
@@ -171,8 +172,8 @@ clave_err clave__handed_format(const struct handed_session *h, struct buf *out)
         else
             memcpy(ends, "never", sizeof "never");
         char numbers[NUMBERS];
-        snprintf(numbers, sizeof numbers, "\nheld %" PRId64 " %" PRId32 " %s ", one->czxid,
-                 one->version, ends);
+        snprintf(numbers, sizeof numbers, "\nheld %" PRId64 " %" PRId32 " %s %" PRIx64 " ",
+                 one->czxid, one->version, ends, one->mark);
         err = clave__buf_append(out, numbers, strlen(numbers));
         if (err == CLAVE_OK)
             err = clave__buf_append(out, one->path, strlen(one->path));
@@ -196,25 +197,36 @@ const char *clave__client_handed_mark(const clave_async_client *c)
     return c->handed.mark;
 }
 
-/* The mark of this hand-over in a node's data; NULL: there is none. */
-static const char *handed_find_mark(const clave_async_client *c, const char *data, size_t n)
+/* The newest mark in a node's data; NULL: there is none. */
+static const char *handed_find_mark(const char *data, size_t n)
 {
     static const char key[] = "\n" HANDED_MARK_KEY "=";
     size_t nkey = sizeof key - 1;
+    const char *found = NULL;
     for (size_t i = 0; i + nkey + HANDED_MARK <= n; i++)
-        if (memcmp(data + i, key, nkey) == 0 &&
-            memcmp(data + i + nkey, c->handed.mark, HANDED_TICKET) == 0)
-            return data + i + nkey;
-    return NULL;
+        if (memcmp(data + i, key, nkey) == 0)
+            found = data + i + nkey;
+    return found;
+}
+
+uint64_t clave__handed_mark_of(const void *data, size_t n)
+{
+    const char *mark = handed_find_mark(data, n);
+    uint64_t hash = mark ? UINT64_C(0xcbf29ce484222325) : 0;
+    for (size_t i = 0; mark && i < HANDED_MARK; i++) /* FNV-1a */
+        hash = (hash ^ (uint8_t)mark[i]) * UINT64_C(0x100000001b3);
+    return hash;
 }
 
 enum handed_whose clave__client_handed_whose(const clave_async_client *c,
                                              const struct handed_hold *h, const clave_result *res)
 {
     static const char form[] = "clave/1\n";
-    const char *mark = handed_find_mark(c, res->data, res->len);
-    if (mark)
-        return memcmp(mark, c->handed.mark, HANDED_MARK) == 0 ? HANDED_OURS : HANDED_OTHERS;
+    const char *mark = handed_find_mark(res->data, res->len);
+    if (mark && memcmp(mark, c->handed.mark, HANDED_MARK) == 0)
+        return HANDED_OURS;
+    if (clave__handed_mark_of(res->data, res->len) != h->mark)
+        return HANDED_OTHERS;
     bool has_room = res->len >= sizeof form - 1 && memcmp(res->data, form, sizeof form - 1) == 0;
     return has_room || res->stat->version == h->version ? HANDED_NOBODYS : HANDED_OTHERS;
 }
@@ -228,8 +240,9 @@ void clave__client_handed_lost(clave_async_client *c, const struct handed_hold *
     clave__link_report(c, VERDICT_ENDED, CLAVE_EREPLACED, NULL);
 }
 
-void clave__client_handed_gone(const clave_async_client *c, const struct handed_hold *h)
+void clave__client_handed_gone(const clave_async_client *c, struct handed_hold *h)
 {
+    h->gone = true;
     if (c->handed.id != 0)
         clave__log(&c->base.log, CLAVE_LOG_WARN,
                    "%s was handed over, and somebody has deleted it: it is queued for anew",
@@ -238,31 +251,56 @@ void clave__client_handed_gone(const clave_async_client *c, const struct handed_
 
 bool clave__handed_is_unclaimed(const clave_async_client *c)
 {
-    bool unclaimed = c->handed.id != 0;
-    for (size_t i = 0; i < c->handed.nholds; i++)
-        unclaimed = unclaimed && !c->handed.holds[i].claimed;
-    return unclaimed;
+    bool stands = false, claimed = false;
+    for (size_t i = 0; i < c->handed.nholds; i++) {
+        claimed = claimed || c->handed.holds[i].claimed;
+        stands = stands || !c->handed.holds[i].gone;
+    }
+    return c->handed.id != 0 && stands && !claimed;
 }
 
 static void handed_on_checked(clave_async_client *c, const clave_result *res, void *arg)
 {
-    const struct handed_hold *h = arg;
-    if (res->err == CLAVE_OK && clave__handed_is_unclaimed(c) &&
-        clave__client_handed_whose(c, h, res) == HANDED_OTHERS)
+    struct handed_hold *h = arg;
+    struct handed_session *s = &c->handed;
+    s->checking--;
+    s->stands = s->stands || res->err != CLAVE_ENONODE;
+    if (res->err == CLAVE_OK || res->err == CLAVE_ENONODE)
+        clave__timers_clear(&c->base.timers, &s->unconfirmed);
+    if (!clave__handed_is_unclaimed(c))
+        return;
+    if (res->err == CLAVE_OK && clave__client_handed_whose(c, h, res) == HANDED_OTHERS)
         clave__client_handed_lost(c, h);
+    if (s->checking > 0 || s->stands)
+        return;
+    clave__log(&c->base.log, CLAVE_LOG_WARN,
+               "nothing is left of what was handed over with the session: it may be another "
+               "process's, and is given up");
+    clave__link_report(c, VERDICT_LOST, CLAVE_EREPLACED, NULL);
 }
 
-/* Reads the node of the first hold before anything else is requested. If there is no memory for
- * that, taking it up will tell. */
+/* Reads the nodes before anything else is requested. */
 static void handed_check(clave_async_client *c)
 {
-    struct handed_hold *h = &c->handed.holds[0];
-    struct request_spec spec = {
-        .again = AGAIN_NEVER, .path = h->path, .cb = handed_on_checked, .arg = h, .quiet = true};
+    struct handed_session *s = &c->handed;
     struct list others;
     list_init(&others);
     list_splice(&others, &c->pipeline.unsent);
-    (void)clave__submit_read(c, OP_GET_DATA, &spec);
+    s->stands = false;
+    for (size_t i = 0; i < s->nholds; i++) {
+        struct handed_hold *h = &s->holds[i];
+        struct request_spec spec = {.again = AGAIN_NEVER,
+                                    .path = h->path,
+                                    .cb = handed_on_checked,
+                                    .arg = h,
+                                    .quiet = true};
+        if (h->gone)
+            continue;
+        if (clave__submit_read(c, OP_GET_DATA, &spec) == CLAVE_OK)
+            s->checking++;
+        else
+            clave__link_report(c, VERDICT_DROP, CLAVE_ENOMEM, NULL);
+    }
     list_splice(&c->pipeline.unsent, &others);
 }
 
@@ -315,7 +353,8 @@ void clave__client_untake_handed(clave_async_client *c, struct handed_hold *h)
 
 static void handed_on_deleted(clave_async_client *c, const clave_result *res, void *arg);
 
-/* Only with the version under which it is nobody's. */
+/* Only with the version under which it is nobody's. A process that has claimed another hold has the
+ * session to itself, since each one reads all nodes before it claims the first. */
 static void handed_give_back(clave_async_client *c, struct handed_hold *h, int32_t version)
 {
     h->taken = h->deleting =
@@ -334,7 +373,11 @@ static void handed_on_leftover_read(clave_async_client *c, const clave_result *r
 {
     struct handed_hold *h = arg;
     h->deleting = false;
-    if (res->err == CLAVE_OK && clave__client_handed_whose(c, h, res) != HANDED_OTHERS)
+    bool others = res->err == CLAVE_OK && clave__handed_is_unclaimed(c) &&
+                  clave__client_handed_whose(c, h, res) == HANDED_OTHERS;
+    if (others)
+        clave__client_handed_lost(c, h);
+    else if (res->err == CLAVE_OK && c->handed.id != 0)
         handed_give_back(c, h, res->stat->version);
     else if (handed_must_wait(res))
         clave__client_untake_handed(c, h);
@@ -346,6 +389,7 @@ static void handed_on_deleted(clave_async_client *c, const clave_result *res, vo
 {
     struct handed_hold *h = arg;
     bool changed = res->err == CLAVE_EBADVERSION;
+    h->claimed = res->err == CLAVE_OK;
     h->deleting =
         changed && clave_async_get(c, h->path, NULL, handed_on_leftover_read, h) == CLAVE_OK;
     if (handed_must_wait(res) || (changed && !h->deleting))
@@ -368,10 +412,23 @@ static void handed_on_leftover(struct timer *t, int64_t now)
     }
 }
 
+static void handed_on_unconfirmed(struct timer *t, int64_t now)
+{
+    struct handed_session *h = LIST_ENTRY(t, struct handed_session, unconfirmed);
+    clave_async_client *c = LIST_ENTRY(h, clave_async_client, handed);
+    (void)now;
+    if (!clave__handed_is_unclaimed(c))
+        return;
+    clave__client_fault(c, "no server has answered for %d ms in the session that was handed over",
+                        (int)h->timeout_ms);
+    clave__link_report(c, VERDICT_LOST, CLAVE_ETIMEDOUT, NULL);
+}
+
 clave_err clave__client_resume(clave_async_client *c, const char *text)
 {
     struct handed_session *h = &c->handed;
     clave__timer_init(&h->leftover, handed_on_leftover);
+    clave__timer_init(&h->unconfirmed, handed_on_unconfirmed);
     clave_err err = text ? clave__handed_parse(h, &c->base.mem, text) : CLAVE_OK;
     if (err != CLAVE_OK || !text)
         return err;
@@ -393,10 +450,19 @@ clave_err clave__client_resume(clave_async_client *c, const char *text)
     return CLAVE_OK;
 }
 
+void clave__handed_begin(clave_async_client *c)
+{
+    struct handed_session *h = &c->handed;
+    if (clave__handed_is_unclaimed(c) && !h->unconfirmed.armed)
+        clave__timers_set(&c->base.timers, &h->unconfirmed,
+                          deadline_after(c->base.now, h->timeout_ms));
+}
+
 void clave__handed_attached(clave_async_client *c)
 {
     if (c->handed.id != 0 && !c->handed.leftover.armed)
         handed_wait(c);
+    clave__handed_begin(c);
     if (clave__handed_is_unclaimed(c))
         handed_check(c);
 }
@@ -407,5 +473,6 @@ void clave__handed_over(clave_async_client *c, bool ending)
         clave__log(&c->base.log, CLAVE_LOG_WARN,
                    "the session that was handed over has ended: what it held is queued for anew");
     clave__timers_clear(&c->base.timers, &c->handed.leftover);
+    clave__timers_clear(&c->base.timers, &c->handed.unconfirmed);
     c->handed.id = 0;
 }

@@ -7,17 +7,20 @@
  *     timeout 10000
  *     ticket 5b0e...                16 hexadecimal digits; different each time
  *     chroot /app                   "/" if there is none
- *     held 4711 0 never /l/_c_...   czxid and data version of a held node; when its maximum hold is
- *                                   over, by CLOCK_BOOTTIME of the machine; its path
+ *     held 4711 0 never 0 /l/_c_... czxid and data version of a held node; when its maximum hold is
+ *                                   over, by CLOCK_BOOTTIME of the machine; a hash of the mark in
+ *                                   it, in hexadecimal digits, or 0; its path
  *     end
  *
  * The text is all that is needed to act as the session's owner, so it is a secret like a key.
  *
  * Who takes a hold up writes to its node before it counts on it. If there is room, it leaves a mark
  * there, "resumed=<ticket>:<uuid>", by which a second process with the same text learns that it
- * came too late: on every connection, before anything else, it reads a node of which it has nothing
- * yet. It pauses after a connection that ended before it had claimed a hold, because two processes
- * that attach to one session drive each other out.
+ * came too late: on every connection, before anything else, it reads the nodes until it has claimed
+ * one of them. If none of them is left, the other process may have released what it claimed and
+ * have gone on in the session, so that is given up for a new one. It pauses after a connection that
+ * ended before it had claimed a hold, because two processes that attach to one session drive each
+ * other out.
  *
  * What must stay true: a hold is taken up at most once, and only in the session that was handed
  * over. What nobody takes up within a session timeout is given back, since otherwise it would
@@ -33,9 +36,11 @@ struct handed_hold {
     const char *path; /* of its node, relative to the chroot */
     int64_t czxid;
     int32_t version; /* of the node's data: when it was handed over, or as the claim wrote it */
+    uint64_t mark;   /* clave__handed_mark_of those data */
     int64_t ends;    /* CLAVE_NEVER: it has no maximum */
     bool taken;      /* by a recipe, or given back */
-    bool claimed;    /* the recipe has written to the node */
+    bool claimed;    /* the recipe has written to the node, or it was given back */
+    bool gone; /* somebody has deleted the node on the present connection, or an earlier one */
     bool deleting;
 };
 
@@ -51,8 +56,11 @@ struct handed_session {
     const char *chroot; /* "" or "/x" */
     struct handed_hold *holds;
     size_t nholds;
-    char *text; /* what the texts point into */
-    struct timer leftover;
+    char *text;                 /* what the texts point into */
+    struct timer leftover;      /* until the holds must have been taken up */
+    struct timer unconfirmed;   /* until one of the reads must have been answered */
+    unsigned checking;          /* reads under way */
+    bool stands;                /* one of them has found its node, or has failed */
     char mark[HANDED_MARK + 1]; /* of this client */
 };
 
@@ -77,13 +85,17 @@ const struct handed_hold *clave__client_next_untaken(const clave_async_client *c
                                                      const struct handed_hold *after);
 /* What the mark of this client is. */
 const char *clave__client_handed_mark(const clave_async_client *c);
-/* Whose a hold is, by what its node says. Without a mark, another version of data that is in
+/* A hash of the newest mark in a node's data; 0: there is none. */
+uint64_t clave__handed_mark_of(const void *data, size_t n);
+/* Whose a hold is, by what its node says. With another mark than when it was handed over, somebody
+ * has taken it up, by this text or since. With the same one, another version of data that is in
  * clave's form is a request to release, since whoever takes a hold up marks such data. */
 enum handed_whose { HANDED_NOBODYS, HANDED_OURS, HANDED_OTHERS };
 enum handed_whose clave__client_handed_whose(const clave_async_client *c,
                                              const struct handed_hold *h, const clave_result *res);
-/* Its node is gone, which is logged; if its session has ended, that has been logged. */
-void clave__client_handed_gone(const clave_async_client *c, const struct handed_hold *h);
+/* Its node is gone, though it was there when the connection began. That is logged; if its session
+ * has ended, that has been logged. */
+void clave__client_handed_gone(const clave_async_client *c, struct handed_hold *h);
 /* It is another process's, and with it the session: ends the client. */
 void clave__client_handed_lost(clave_async_client *c, const struct handed_hold *h);
 /* Fills in what the present session needs to be resumed, except the holds. The chroot is the

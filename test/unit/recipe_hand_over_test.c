@@ -262,6 +262,112 @@ TEST(a_second_process_with_the_text_is_closed)
         &(clave_mutex_options){.size = sizeof(clave_mutex_options), .data = form, .len = n});
 }
 
+/* The first process goes on in the session when it has released, so the second begins one of its
+ * own: closing it takes nothing from the first. */
+TEST(a_second_process_that_comes_after_the_release_has_its_own_session)
+{
+    CLOSED_BY(relay_end) struct relay r = {.p = NULL};
+    relay_begin(&r);
+    relay_hand_over(&r, 1000);
+    size_t first = relay_resume(&r, &r.now, r.text);
+    memnet_settle(r.p);
+    owner_release(&r.now);
+    owner_release(&r.other);
+    owner_acquire(&r.now, OWNER_FOREVER);
+    assert_true(owner_holds(&r.now));
+    size_t second = relay_resume(&r, &r.copy, r.text);
+    memnet_advance(r.p, 3000);
+    const clave_async_client *a = r.p->clients[first].c, *b = r.p->clients[second].c;
+    assert_true(clave_async_client_is_connected(b));
+    assert_true(clave_async_client_session_id(a) != clave_async_client_session_id(b));
+    clave_async_client_close(r.p->clients[second].c, r.p->now);
+    memnet_advance(r.p, 30000);
+    assert_true(owner_holds(&r.now));
+}
+
+/* Nor is an old text good for anything when the hold has passed on since. */
+TEST(a_text_from_before_the_last_hand_over_is_refused)
+{
+    CLOSED_BY(relay_end) struct relay r = {.p = NULL};
+    char form[128], old[TEXT];
+    size_t n = clave_identity_format(&(clave_identity){.host = "h"}, form, sizeof form);
+    const clave_mutex_options o = {.size = sizeof o, .data = form, .len = n};
+    relay_begin_with(&r, &o);
+    relay_hand_over(&r, 1000);
+    memcpy(old, r.text, sizeof old);
+    for (uint64_t life = 1; life <= 2; life++) {
+        size_t client =
+            memnet_open(r.p, &(clave_client_options){.size = sizeof(clave_client_options),
+                                                     .hosts = "pair:1",
+                                                     .seed = 100 + life,
+                                                     .resume = r.text});
+        struct mutex_owner heir = {.owner = 0};
+        owner_open(&heir, r.p, client, "/l", &o);
+        owner_acquire(&heir, OWNER_FOREVER);
+        assert_true(holds_resumed(&heir));
+        assert_int_equal(clave_async_client_hand_over(r.p->clients[client].c, r.p->now + 1000,
+                                                      relay_on_text, &r),
+                         CLAVE_OK);
+        memnet_advance(r.p, 0);
+        assert_int_equal(r.err, CLAVE_OK);
+        owner_close(&heir);
+    }
+    size_t late = relay_resume(&r, &r.copy, old);
+    memnet_advance(r.p, 0);
+    assert_int_equal(clave_async_client_state(r.p->clients[late].c), CLAVE_STATE_CLOSED);
+    relay_resume(&r, &r.now, r.text);
+    memnet_advance(r.p, 1000);
+    assert_true(holds_resumed(&r.now));
+}
+
+/* A hold that the first process has not taken up does not let a second one in. */
+TEST(a_second_process_looks_at_each_hold)
+{
+    CLOSED_BY(relay_end) struct relay r = {.p = NULL};
+    struct mutex_owner more = {.owner = 0}, taken = {.owner = 0};
+    relay_begin(&r);
+    owner_open(&more, r.p, OLD, "/m", NULL);
+    owner_acquire(&more, OWNER_FOREVER);
+    relay_hand_over(&r, 1000);
+    for (int turn = 0; turn < 2; turn++) {
+        size_t client =
+            memnet_open(r.p, &(clave_client_options){.size = sizeof(clave_client_options),
+                                                     .hosts = "pair:1",
+                                                     .seed = 9 + (uint64_t)turn,
+                                                     .resume = r.text});
+        struct mutex_owner *o = turn == 0 ? &taken : &r.now;
+        owner_open(o, r.p, client, turn == 0 ? "/m" : "/l", NULL);
+        assert_int_equal(owner_begin_acquire(o, OWNER_FOREVER), CLAVE_OK);
+        memnet_advance(r.p, 0);
+        assert_int_equal(clave_async_client_state(r.p->clients[client].c) == CLAVE_STATE_CLOSED,
+                         turn == 1);
+    }
+    assert_true(holds_resumed(&taken));
+    owner_close(&more);
+    owner_close(&taken);
+}
+
+/* The other one may keep the session for itself: it always comes back before that is confirmed. */
+TEST(a_session_that_no_server_confirms_in_time_is_given_up)
+{
+    CLOSED_BY(relay_end) struct relay r = {.p = NULL};
+    relay_begin(&r);
+    relay_hand_over(&r, 1000);
+    size_t heir = relay_resume(&r, &r.now, r.text);
+    memnet_rule(r.p, (struct memnet_rule){heir, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
+    memnet_advance(r.p, 9000);
+    assert_int_equal(clave_async_client_state(r.p->clients[heir].c), CLAVE_STATE_LATENT);
+    memnet_advance(r.p, 2000);
+    assert_int_equal(clave_async_client_state(r.p->clients[heir].c), CLAVE_STATE_LOST);
+    memnet_clear(r.p);
+    memnet_advance(r.p, 15000);
+    assert_true(clave_async_client_is_connected(r.p->clients[heir].c));
+    owner_release(&r.other);
+    memnet_advance(r.p, 2000);
+    assert_true(owner_holds(&r.now));
+    assert_false(holds_resumed(&r.now));
+}
+
 /* Whatever is lost when both begin at the same time, at most one of them holds. */
 TEST(of_two_that_begin_together_at_most_one_holds)
 {
@@ -369,24 +475,33 @@ TEST(what_nobody_takes_up_is_given_back)
     assert_true(owner_holds(&r.other));
 }
 
-/* A request to release is another version of the node, and nobody's. */
-TEST(what_somebody_asked_for_and_nobody_takes_up_is_given_back)
+/* A request to release is another version of the node. If what the node says cannot tell whose
+ * write that was, the whole session is given up. */
+static void relay_assert_asked_is_given_back(const char *data, const char *request, int64_t within)
 {
     CLOSED_BY(relay_end) struct relay r = {.p = NULL};
-    char form[128];
-    size_t n = clave_identity_format(&(clave_identity){.host = "h"}, form, sizeof form);
-    relay_begin_with(
-        &r, &(clave_mutex_options){.size = sizeof(clave_mutex_options), .data = form, .len = n});
+    relay_begin_with(&r, &(clave_mutex_options){.size = sizeof(clave_mutex_options),
+                                                .data = data,
+                                                .len = strlen(data)});
     relay_hand_over(&r, 1000);
     memnet_open(r.p, &(clave_client_options){.size = sizeof(clave_client_options),
                                              .hosts = "pair:1",
                                              .seed = 9,
                                              .resume = r.text});
-    assert_int_equal(memnet_set(r.p, OTHER, clave_async_grant_node(r.was), form), CLAVE_OK);
+    memnet_settle(r.p);
+    assert_int_equal(memnet_set(r.p, OTHER, clave_async_grant_node(r.was), request), CLAVE_OK);
     memnet_advance(r.p, 9000);
     assert_false(owner_holds(&r.other));
-    memnet_advance(r.p, 2000);
+    memnet_advance(r.p, within);
     assert_true(owner_holds(&r.other));
+}
+
+TEST(what_somebody_asked_for_and_nobody_takes_up_is_given_back)
+{
+    char form[128];
+    clave_identity_format(&(clave_identity){.host = "h"}, form, sizeof form);
+    relay_assert_asked_is_given_back(form, form, 2000);
+    relay_assert_asked_is_given_back("mine", "__REVOKE__", 15000);
 }
 
 /* An acquire that ends while it takes the hold up leaves the node to the next acquire, or to

@@ -196,6 +196,7 @@ struct contender {
     struct contender_handed *handed;   /* the hold of another process that it takes up, or NULL */
     struct hand_over *handing; /* the hand-over that is reading the version of its node's data */
     int32_t handed_version;    /* the version that `handing` has read */
+    uint64_t handed_mark;      /* clave__handed_mark_of those data */
     const char *uuid;          /* the UUID in its name, if it has no place; NULL: random */
     size_t nth; /* its number, from 0, among those that the place or the UUID has in one queue */
     const struct contender_events *events;

@@ -114,6 +114,7 @@ static void hand_over_on_version(clave_async_client *client, const clave_result 
     clave__contender_begin(p);
     p->handing = NULL;
     p->handed_version = res->err == CLAVE_OK ? res->stat->version : 0;
+    p->handed_mark = res->err == CLAVE_OK ? clave__handed_mark_of(res->data, res->len) : 0;
     if (h)
         h->reading--;
     if (h && res->err != CLAVE_OK)
@@ -167,6 +168,7 @@ static clave_err hand_over_write(struct hand_over *h, unsigned held)
         *to++ = (struct handed_hold){.path = p->node.watch.path,
                                      .czxid = p->node.token,
                                      .version = p->handed_version,
+                                     .mark = p->handed_mark,
                                      .ends = p->grant.end};
     while ((rest = clave__client_next_untaken(c, rest)))
         *to++ = *rest;
@@ -375,6 +377,8 @@ static void claim_note(struct contender *c, int32_t version)
 {
     c->handed->hold->claimed = true;
     c->handed->hold->version = version;
+    if (c->handed->data)
+        c->handed->hold->mark = clave__handed_mark_of(c->handed->data, c->handed->ndata);
 }
 
 static void claim_made(struct contender *c, int32_t version)
