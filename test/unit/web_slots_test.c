@@ -209,6 +209,26 @@ TEST(bad_claims_are_refused)
     assert_int_equal(memnet_list(r->net, 0, "/s/queue", NULL, 0), 0);
 }
 
+/* What is read is no older than a commit of after the request, which a deposed leader cannot make.
+ */
+TEST(a_look_at_a_slot_is_behind_a_commit)
+{
+    char id[128], token[32];
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
+    struct webrig_call *c = slot_post(r, "web1", 0, SLOT);
+    user_expects(c, 201);
+    snprintf(id, sizeof id, "%s", webrig_member(c, "id"));
+    snprintf(token, sizeof token, "%s", webrig_member(c, "token"));
+    webrig_end(c);
+    memnet_rule(r->net, (struct memnet_rule){OWN, MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD, 0});
+    c = slot_send(r, "GET", id, "", -1);
+    webrig_advance(r, 100);
+    assert_false(c->answered);
+    memnet_clear(r->net);
+    webrig_advance(r, 100);
+    assert_string_equal(slot_told(c, 200, "token"), token);
+}
+
 TEST(a_limit_is_set_owners_are_listed_and_broken)
 {
     static const struct web_grant all[] = {{WEB_ADMIN, "/"}};

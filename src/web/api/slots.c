@@ -986,10 +986,29 @@ static void on_slot_looked(clave_async_client *c, clave_err err, const clave_slo
                       r->as.id, r->path);
 }
 
+static void on_slot_proved(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct web_exchange *x = arg;
+    if (!clave__web_expected(x))
+        return;
+    const struct slot_request *r = x->state;
+    bool is_committed = res->err == CLAVE_OK || clave_err_classify(res->err) == CLAVE_CLASS_FINAL;
+    if (!is_committed) {
+        clave__web_problem_err(x, res->err, "look at the slots of", r->path);
+        return;
+    }
+    clave_err err = clave_async_slots_list(c, r->path, on_slot_looked, x);
+    clave__request_client_sent(x, c, err, "look at the slots of", r->path);
+}
+
+/* A leader that was deposed and does not know it answers syncs and reads with the state before its
+ * successor, but it commits nothing. So a check is committed first, be it as a failure: what this
+ * session reads afterwards is no older than the request. */
 static void slot_look(struct web_exchange *x, clave_async_client *c)
 {
     const struct slot_request *r = x->state;
-    clave_err err = clave_async_slots_list(c, r->path, on_slot_looked, x);
+    const clave_op check = {.kind = CLAVE_OP_CHECK, .path = r->path, .version = -1};
+    clave_err err = clave_async_multi(c, &check, 1, on_slot_proved, x);
     clave__request_client_sent(x, c, err, "look at the slots of", r->path);
 }
 

@@ -197,7 +197,7 @@ static void on_machine_told(struct http_sender *s, struct http_call *c)
         machine_told_owned(m, c);
     else if (c->status == 409 && machine_call_takes(c) && strstr(c->answer, "EBUSY"))
         machine_told_none(m, c, "has to wait", 0);
-    else if (c->status == 404 && http_call_is(c, "GET", "") && h->gates[0].nservers == 1)
+    else if (c->status == 404 && http_call_is(c, "GET", ""))
         machine_told_none(m, c, "owns nothing", 0);
     else if (strcmp(state, "waiting") == 0)
         machine_told_none(m, c, "waits", FLEET_NEWS_US);
