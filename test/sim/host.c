@@ -423,6 +423,7 @@ void host_start(struct host *h)
         .seed = h->options.seed ? h->options.seed : own,
         .auths = &who,
         .nauths = h->options.identified ? 1 : 0,
+        .resume = h->options.resume,
         .mem = &h->allocator.mem,
         .state_cb = on_state,
         .state_arg = h,

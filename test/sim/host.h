@@ -31,6 +31,9 @@ struct host_options {
     int64_t look_us;  /* mean time between two reads of no consequence; 0: there are none */
     uint64_t seed;    /* of its client, in each life; 0: another one each time */
     bool identified;  /* it authenticates on each connection */
+    /* The session that its next life begins with, as another process has handed it over; NULL: one
+     * of its own. */
+    const char *resume;
 };
 
 struct host {

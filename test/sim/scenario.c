@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cache_user.h"
+#include "heirs.h"
 #include "http/http_world.h"
 #include "inspector.h"
 #include "observer.h"
@@ -31,6 +32,7 @@ struct scenario {
     struct witness witnesses[MAX_WITNESSES];
     size_t nwitnesses;
     struct http_world http;
+    struct heirs heirs;
     bool unhurried; /* as in production: long timeouts, seconds between requests */
     bool alike;     /* all clients have one seed, a constant of their program */
     int64_t timeout_us;
@@ -274,6 +276,7 @@ static void draw_others(struct scenario *s)
     draw_witnesses(s);
     http_world_draw(&s->http, &s->checker, &s->net, s->has_ensemble ? &s->ensemble : NULL,
                     s->timeout_us);
+    heirs_draw(&s->heirs, &s->checker, &s->hosts[0], s->timeout_us);
 }
 
 static void draw_host(struct scenario *s, size_t i)
@@ -402,6 +405,7 @@ static void look(struct scenario *s)
 {
     checker_look(&s->checker);
     http_world_look(&s->http);
+    heirs_look(&s->heirs);
     if (s->observer.record)
         observer_look(&s->observer);
 }
@@ -459,7 +463,7 @@ static bool all_ended(const struct scenario *s)
     for (size_t i = 0; i < s->nhosts; i++)
         if (s->hosts[i].client)
             return false;
-    return true;
+    return heirs_are_closed(&s->heirs);
 }
 
 static bool nothing_is_left(const struct scenario *s)
@@ -529,6 +533,11 @@ static bool no_node_is_left(const struct scenario *s)
     return st.ephemerals == stale_values(s) && watches <= stale_watches(s);
 }
 
+static bool heirs_are_served(const struct scenario *s)
+{
+    return heirs_are_done(&s->heirs);
+}
+
 static bool http_is_quiet(const struct scenario *s)
 {
     return http_world_is_quiet(&s->http);
@@ -551,6 +560,7 @@ static void morning(struct scenario *s)
         witness_start(&s->witnesses[i]);
     if (s->http.nusers > 0)
         http_world_start(&s->http);
+    heirs_start(&s->heirs);
     run_to(s, s->w.now + s->morning_us);
     if (!s->w.broken)
         nemesis_begin(&s->nemesis, s->planned_us);
@@ -566,10 +576,12 @@ static void evening(struct scenario *s)
         witness_leave(&s->witnesses[i]);
     if (s->http.nusers > 0)
         http_world_evening(&s->http);
+    heirs_evening(&s->heirs);
     int64_t expiry = 4 * s->timeout_us + 4 * SECOND + restore_quiet(s);
     int64_t patience = 12 * s->work.patience_ms * MS;
     int64_t turns = (int64_t)(s->nhosts * s->work.actors) * longest_hold(s);
     run_until(s, all_served, 2 * expiry + patience + turns, "everyone is served in the end");
+    run_until(s, heirs_are_served, 4 * expiry, "everyone is served in the end");
     run_until(s, all_caches_are_right, 2 * expiry, "a cache equals the tree in the end");
     run_until(s, all_instances_are_right, 2 * expiry,
               "after quiet, instances = living registrants");
@@ -579,6 +591,8 @@ static void evening(struct scenario *s)
         workload_put_away(&s->loads[i]);
         host_wake(&s->hosts[i]);
     }
+    if (!s->w.broken)
+        heirs_put_away(&s->heirs);
     run_until(s, http_is_quiet, 8 * expiry, "what a silent client held is given back");
     http_world_close(&s->http);
     run_until(s, http_is_closed, 2 * expiry, "a gate that closes ends");
@@ -589,6 +603,7 @@ static void night(struct scenario *s)
 {
     for (size_t i = 0; i < s->nhosts; i++)
         host_close(&s->hosts[i]);
+    heirs_close(&s->heirs);
     int64_t expiry = 4 * s->timeout_us + 12 * SECOND + restore_quiet(s);
     run_until(s, all_ended, expiry, "a client that closes ends");
     run_until(s, nothing_is_left, expiry, "no session and no connection is left");
@@ -648,6 +663,7 @@ static void clean_up(struct scenario *s)
     }
     for (size_t i = 0; i < s->nwitnesses; i++)
         witness_fini(&s->witnesses[i]);
+    heirs_fini(&s->heirs);
     if (s->nwitnesses > 0)
         tree_past_fini(&s->past);
     if (s->http.nusers > 0)
