@@ -60,7 +60,12 @@ static clave_err resume_read(int fd, const char *file, size_t size, char **text,
         n += done > 0 ? (size_t)done : 0;
     }
     const char *unfit = clave__handed_fault(*text);
-    return unfit ? clave__start_error(f, CLAVE_EINVAL, "%s: %s", file, unfit) : CLAVE_OK;
+    if (!unfit)
+        return CLAVE_OK;
+    return clave__start_error(f, CLAVE_EINVAL,
+                              "%s: %s. If the file is of no use, remove it: without one, the lock "
+                              "is queued for as usual",
+                              file, unfit);
 }
 
 clave_err clave__session_file_read(const char *file, char **text, const struct fault *f)
