@@ -37,8 +37,9 @@
 #include "client/request/client_request.h"
 #include "wire/frame.h"
 
-/* ---- link: one transport connection after another; client_connection.c implements it
- * -------------
+/* ---- link ------------------------------------------------------------------------------------
+ *
+ * One transport connection after another; client_connection.c implements it.
  *
  *   IDLE ──▶ DIALLING ──▶ (SECURING) ──▶ HANDSHAKE ──▶ OPEN
  *    ▲  ▲_______│_____________│_____________│____________│   gone

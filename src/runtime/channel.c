@@ -1,5 +1,5 @@
-/* channel.c - sockets, their states and their filters (channel.h); uv_client.c and server_loop.c
- * own channels. All calls of libuv that concern a connected socket are here. */
+/* channel.c - sockets, their states and their filters (channel.h). All calls of libuv that concern
+ * a connected socket are here. */
 #include "runtime/channel.h"
 
 #include <assert.h>

@@ -3,10 +3,11 @@
  *   owner ◀── input ── [filter] ◀── [filter] ◀── socket
  *   owner ─── output ▶ [filter] ──▶ [filter] ──▶ socket
  *
- * Owners are uv_client.c and server_loop.c, filters tls_filter.c and fault_injector.c. Bytes that
- * arrive are passed up. Bytes to send are fetched from above when the socket can take them, and
- * stay in the owner's buffer until then. Only what the kernel does not take at once is copied, and
- * nothing more is fetched until that has been written. An idle channel has no buffer.
+ * Owners are uv_client.c, server_loop.c and http_connection.c, filters tls_filter.c and
+ * fault_injector.c. Bytes that arrive are passed up. Bytes to send are fetched from above when the
+ * socket can take them, and stay in the owner's buffer until then. Only what the kernel does not
+ * take at once is copied, and nothing more is fetched until that has been written. An idle channel
+ * has no buffer.
  *
  *          _connect                connected             _opened
  *   CLOSED ───────▶ CONNECTING ──────────────▶ SECURING ────────▶ OPEN

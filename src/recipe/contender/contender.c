@@ -384,6 +384,7 @@ static void contender_closed(struct contender *c)
     else if (c->owner)
         contender_fail_with(c, CLAVE_ECLOSED, false);
 }
+
 /* ---- our turn ---------------------------------------------------------------------------------
  *
  * What a waiting contender concludes from listings, events and confirmations. P1 to P6 are the
@@ -413,7 +414,8 @@ static void contender_turn_start_hold(struct contender *c)
     clave__client_hold(c->client, &c->grant.hold);
 }
 
-/* In HELD: reads our node, and watches it. Any error other than ENOMEM ends the hold by itself. */
+/* In HELD: reads our node, and watches it. Any error other than ENOMEM means that the hold
+ * has ended already. */
 static void contender_turn_look(struct contender *c)
 {
     if (clave__node_watch_read(&c->node.watch) == CLAVE_ENOMEM)
@@ -578,8 +580,8 @@ static struct queue_order_place contender_turn_find_place(const struct contender
     if (spec->counted) {
         /* Every child counts, contender or not, in any order. For a try, and for a place that was
          * found (semaphore.c), only those before it and those without a number count, since
-         * a later one may be waiting for this one, or be a try that is refused because of it. Of
-         * those that hold, the one created last has then counted all others. */
+         * a later one may be waiting for this one, or be a try that is refused because of it. So
+         * the holder that was created last has counted every other holder. */
         bool ranked = (spec->only_found || c->acquire.trying) && !at.exhausted;
         size_t inside = ranked ? at.ahead + at.unnumbered + 1 : at.contenders;
         at.ahead = inside > spec->limit ? inside - spec->limit : 0;

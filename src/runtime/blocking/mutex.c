@@ -8,7 +8,19 @@
  * the timeout passes before the loop's thread gets to it.
  *
  *   HELD ──▶ RELEASED ──▶ LEAVING ──▶ freed
- *   count    released     (no hold left: until the server knows, or the session has ended) */
+ *   count    released     (no hold left: until the server knows, or the session has ended)
+ *
+ * The path of clave_mutex_acquire through the library:
+ *
+ *   call.c                            runs the call on the loop's thread; the caller's thread waits
+ *   recipe/lock/mutex.c               a hold for each owner, counted, over one contender
+ *   recipe/contender/contender.c      a place in the queue, and whose turn it is
+ *   client/request/client_create.c    creates the place once, even if the answer is lost
+ *   client/pipeline.c                 encodes the request, and matches its answer
+ *   runtime/client/uv_client.c        sends at the end of the loop's pass, and feeds what arrives
+ *
+ * The answer comes back through the same files in the opposite order, each calling the next one's
+ * callback, until clave__call_finish wakes the caller. */
 #include "runtime/blocking/thread_mutex.h"
 
 #include <assert.h>

@@ -361,8 +361,8 @@ static void uv_client_on_woke(struct sleeper *s)
     uv_client_tick(LIST_ENTRY(s, clave_uv, sleeper));
 }
 
-/* Sets the timer. If the deadline moves back, as with every heartbeat, the timer stays: it will
- * fire early once, and is then set again. */
+/* Sets the timer. If the deadline moves later, as after every heartbeat, the timer is left alone:
+ * it fires early once, and is then set again. */
 static void uv_client_arm(clave_uv *u)
 {
     int64_t at = clave_async_client_deadline(u->client);

@@ -84,7 +84,7 @@ struct session_request {
     bool told;          /* the request has waited for news of claims, and must be answered now */
     uint64_t since;     /* how many proofs of the session were begun before the request arrived */
     uint64_t made_on;   /* the connection on which the request made `claim`; 0: it has made none */
-    uint64_t tried_on;  /* the connection on which it asked who holds what its try has not got */
+    uint64_t tried_on;  /* the connection on which it asked who holds what its try did not get */
     bool closes;        /* the session is this request's alone, and is closed with it */
     void *arg;          /* belongs to the handler */
     session_step *next; /* called when what `wait` waits for has come */

@@ -9,9 +9,13 @@
  *   claim_request_look      looks for the claim of an earlier request for the same; if there is
  *                           none, looks at the servers for missing parents and the limit of a
  *                           semaphore, and then (claim_request_looked) for that claim once more
- *   post_make               makes the claim, or goes on with the earlier one
+ *   post_make               makes the claim, or goes on with the earlier one: session_claims.c has
+ *                           the claim, claim_kinds.c starts the recipe of its kind, and claim.c
+ *                           moves the claim from state to state as the recipe reports, and tells
+ *                           those who wait for it
  *   answer_wait             waits for news of the claim, as long as "Prefer: wait" says
- *   post_on_news            answers (answer_claim): 201 held, 202 waiting
+ *   post_on_news            answers (answer_claim): 201 held, 202 waiting; http/answer.c writes the
+ *                           answer, and runtime/gate passes it to the connection
  *
  * What may go wrong:
  *
@@ -645,7 +649,7 @@ static void answer_on_proven(struct session_request *k)
 /* Another gate may have released a claim that is held here, or may hold a claim that waits here. A
  * release at another gate is news, and so is the grant of a waiting claim. The loss of its
  * connection is news, too: then the client asks again, at the gate of its choice, and this gate
- * does not take the session back only to report that the claim waits. */
+ * does not reattach to the session just to report that the claim is waiting. */
 static void answer_prove(struct session_request *k)
 {
     bool holds = k->claim->state == CLAIM_HELD;
@@ -722,7 +726,8 @@ static void get_on_news(struct claim_poll *p)
 }
 
 /* Returns false if too many requests wait, and has answered so. This is checked after the session
- * was found, because a refused poll is a sign of life as well and keeps its place. */
+ * was found, because even a refused poll counts as a sign of life, so that the claim keeps its
+ * place. */
 static bool answer_may_wait(struct session_request *k)
 {
     return clave__web_prefer_wait(k->x) <= 0 || clave__web_may_wait(k->x);
@@ -868,8 +873,7 @@ static struct claim *get_named(struct session_request *k)
     if (marked)
         clave__web_problem(x, &over, "the claim was given back");
     else if (clave__claim_is_sought(k->s, x->params[0]) || clave__http_session_must_look(k->s))
-        clave__web_refuse(x, 503, CLAVE_EINUSE, NULL,
-                          "what came of this claim is still being looked for");
+        clave__web_refuse(x, 503, CLAVE_EINUSE, NULL, "the outcome of this claim is not known yet");
     else if (!clave__session_request_looks_once(k))
         clave__web_refuse(x, 404, CLAVE_ENOTHELD, NULL, "the session has no such claim%s",
                           blind ? " that this gate knows. If another gate made it, or this one "

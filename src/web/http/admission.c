@@ -181,10 +181,10 @@ static bool head_origin_ok(const struct web_access *a, const char *origin, const
 
 /* ---- behind a proxy --------------------------------------------------------------------------
  *
- * A proxy that is named in the configuration is believed what X-Forwarded-For says: the last
- * address in it that is not such a proxy's is the client's. Nobody else is believed; but a request
- * with such a header is from no program of this machine: neither "loopback" nor a user of a Unix
- * socket. */
+ * X-Forwarded-For is trusted only from the proxies that the configuration names: the last address
+ * in it that is not such a proxy's is the client's. From anybody else the header is not believed,
+ * but a request that has it does not come from a program of this machine: it is neither "loopback"
+ * nor a user of a Unix socket. */
 
 /* The address in "ADDRESS", "ADDRESS:PORT" or "[ADDRESS]:PORT"; *n becomes its length. */
 static const char *forwarded_host(const char *text, size_t *n)

@@ -365,7 +365,7 @@ static void claim_take_time(struct claim *c)
  * grant makes this node, before the grant is reported to anybody. So the node's ctime is when the
  * hold began, and its data say when the work gave its newest sign of life:
  *
- *     (nothing)         at the node's mtime; of a hold without depend_ms, whenever
+ *     (nothing)         at the node's mtime (of no interest without depend_ms)
  *     0 or less         so many ms before the mtime, while its request waited in the gate
  *     more              then, by the servers' clock: the node was written since, to read that clock
  *     over, silent      the hold is over for good, by max_hold_ms or by depend_ms
@@ -377,8 +377,8 @@ static void claim_take_time(struct claim *c)
  *    ctime is how long the claim had been held, and the mtime less the newest sign of life is how
  *    long its work had been silent, both by the servers' clock alone. The time that remains runs
  *    from when the write was sent, by the gate's clock. So the hold ends at most a round trip
- *    early, and never late; but the silence of the work is counted, at another gate, from when the
- *    servers had the sign, less how long that had waited here.
+ *    early, and never late; but another gate measures the silence of the work from the time at
+ *    which the servers received the sign, minus the time that the sign had waited at this gate.
  * 2. A sign of life is one transaction, which checks that the claim's nodes are there and writes
  *    this node at the version that the gate knows. The sign counts from when its request arrived,
  *    and only once the servers have answered. Signs that arrive meanwhile share the next
@@ -394,7 +394,7 @@ static void claim_take_time(struct claim *c)
  *    present one, so it has run out a ttl after the present one was made. A gate that has made the
  *    node itself, on the present connection, need not wait, because no other gate has reported
  *    anything. This time is counted by the gates' clocks. The servers' wall clocks decide how long
- *    a hold is, but they never decide that a place on which somebody relies may be deleted.
+ *    a hold is, but never when a place that somebody still relies on may be deleted.
  *
  * A delete that is repeated on a later connection is harmless because of 3.
  *

@@ -164,8 +164,8 @@ struct claim {
     bool noted;  /* CLAIM_TERMS_NOTE may be there */
     bool leased; /* likewise, while it waits: it has a lease, which may have been granted at another
                   * gate */
-    bool left_there; /* likewise, after its end: there is a node of this name, which it deletes or
-                      * which is not its own */
+    bool left_there; /* after the claim has ended, a node with this name still exists: either this
+                      * claim is deleting it, or it belongs to another claim */
     bool cut;        /* its connection was lost: another gate may have found its node */
     bool strays;     /* released without a connection, or the connection was lost since: the delete
                       * of its node may come after a create that is requested now */

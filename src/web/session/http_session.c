@@ -931,7 +931,7 @@ void clave__http_session_secret(struct http_session *s, char out[SEAL_TEXT + 1])
 
 /* A proof is a transaction that changes nothing and passes the leader. Requests share proofs: one
  * is under way, and all that ask meanwhile wait for the next one. So a session costs the servers
- * one commit a round trip, whatever the rate of requests. */
+ * at most one commit per round trip, however many requests arrive. */
 
 struct session_proof {
     struct http_session *s;
@@ -964,8 +964,8 @@ static void confirm_tell(struct list *round, clave_err err)
     }
 }
 
-/* Whether the servers have answered for good: a check that is refused for want of permission proves
- * the session and that its node exists, and the hold deadline says how much that is worth. */
+/* True if the answer is definitive. A check that is refused for lack of permission still proves
+ * that the session and its node exist; for how long that is good follows from the hold deadline. */
 static bool confirm_is_answer(clave_err err)
 {
     return err == CLAVE_OK || clave_err_classify(err) == CLAVE_CLASS_FINAL;
@@ -999,7 +999,7 @@ static bool confirm_is_cut_short(const struct session_proof *p, const clave_resu
 }
 
 /* Waiters whom this proof did not answer wait for the next one; after PROOF_ATTEMPTS proofs they
- * are tired, and told EOPTIMEOUT. */
+ * give up with EOPTIMEOUT. */
 static void confirm_again(struct http_session *s, struct list *unanswered, struct list *tired)
 {
     struct list again, *l;

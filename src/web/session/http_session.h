@@ -182,9 +182,9 @@ struct http_session {
     struct list polls;  /* of claim_poll: those who wait for news of any claim */
     bool blind;         /* the servers are older than 3.6 and cannot list the nodes of a session */
     bool left_behind;   /* a node was left to another gate, because its sender may not lock there */
-    unsigned taking;    /* what is still to be learnt of claims: nodes that are being read, ends of
-                         * limited holds */
-    struct list marks;  /* of claims that were released, oldest first */
+    unsigned taking;   /* how many look-ups about claims are under way: of nodes, and of the ends of
+                        * limited holds */
+    struct list marks; /* of claims that were released, oldest first */
     size_t nmarks;
     clave_err why;   /* why it has ENDED. OK: closed by its client */
     char fault[256]; /* the message of the ZooKeeper client about that */
