@@ -57,6 +57,7 @@ void fake_answer_handshake(struct fake_server *s, int64_t session, int32_t timeo
 /* All of it: dial, a session, and (when asked) the kind of server. */
 void fake_connect(struct fake_server *s, bool standalone);
 /* A test (unit.h) with `s`, whose client is connected to a standalone server. */
+/* The client is closed after the body: what its callbacks write to then is static. */
 #define TEST_CONNECTED(name)                                                                       \
     static void name##_to(struct fake_server *s);                                                  \
     TEST(name)                                                                                     \

@@ -45,7 +45,7 @@ static void create_protected(struct fake_server *s, struct outcome *out, char pa
 
 TEST_CONNECTED(create_and_listing_are_one_flight)
 {
-    struct outcome a = {0};
+    static struct outcome a = {0};
     char path[128];
     create_protected(s, &a, path);
     int32_t create = s->q.xid;
@@ -68,7 +68,7 @@ TEST_CONNECTED(create_and_listing_are_one_flight)
 
 TEST_CONNECTED(missing_parents_cost_one_more_flight)
 {
-    struct outcome a = {0};
+    static struct outcome a = {0};
     char path[128];
     create_protected(s, &a, path);
     int32_t xid = s->q.xid;
@@ -93,7 +93,7 @@ TEST_CONNECTED(missing_parents_cost_one_more_flight)
 
 TEST_CONNECTED(why_a_parent_could_not_be_made_is_told)
 {
-    struct outcome a = {0};
+    static struct outcome a = {0};
     char path[128];
     create_protected(s, &a, path);
     int32_t xid = s->q.xid;
@@ -126,7 +126,7 @@ static void create_below(struct fake_server *s, struct outcome *out, const char 
 
 TEST_CONNECTED(a_bound_that_a_parent_meets_is_told)
 {
-    struct outcome a = {0};
+    static struct outcome a = {0};
     create_below(s, &a, "/a/bc/d", CLAVE_EBADARGS);
     fake_expect(s, OP_CREATE_CONTAINER);
     fake_expect(s, OP_CREATE_CONTAINER);
@@ -144,7 +144,7 @@ TEST_CONNECTED(a_bound_that_a_parent_meets_is_told)
 /* The root may be: the server looks at that before it sees that /a exists. */
 TEST_CONNECTED(an_ancestor_that_is_closed_to_us_is_no_fault)
 {
-    struct outcome a = {0};
+    static struct outcome a = {0};
     create_below(s, &a, "/a/b/c", CLAVE_ENOAUTH);
     fake_expect(s, OP_CREATE_CONTAINER);
     fake_expect(s, OP_CREATE_CONTAINER);
@@ -159,7 +159,7 @@ TEST_CONNECTED(an_ancestor_that_is_closed_to_us_is_no_fault)
 
 TEST_CONNECTED(ancestors_that_never_stay_are_told)
 {
-    struct outcome a = {0};
+    static struct outcome a = {0};
     char path[300] = "/a/b/", told[300];
     memset(path + 5, 'n', 200);
     memcpy(path + 127, "\xc3\xa4", 2); /* a character that is not cut */
@@ -298,7 +298,7 @@ TEST_CONNECTED(a_large_create_outlives_losses_that_are_not_the_servers)
     static const enum loss losses[] = {LOSS_SILENCE, LOSS_SILENCE, LOSS_SILENCE, LOSS_HANG_UP,
                                        LOSS_HANG_UP, LOSS_SILENCE, LOSS_HANG_UP};
     const clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PROTECTED};
-    struct outcome a = {0};
+    static struct outcome a = {0};
     assert_int_equal(clave_async_create(s->c, "/x", data, sizeof data, &o, outcome_cb, &a),
                      CLAVE_OK);
     for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
@@ -314,7 +314,7 @@ TEST_CONNECTED(a_large_create_of_which_nothing_left_counts_no_loss)
 {
     static char data[70000];
     const clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PROTECTED};
-    struct outcome a = {0};
+    static struct outcome a = {0};
     struct client_named_create n = {.path = "/x",
                                     .data = data,
                                     .len = sizeof data,
@@ -330,7 +330,7 @@ TEST_CONNECTED(a_large_create_of_which_nothing_left_counts_no_loss)
 TEST(a_search_goes_on_in_the_next_session)
 {
     struct fake_server s;
-    struct outcome a = {0};
+    static struct outcome a = {0};
     char path[256];
     connected(&s);
     create_protected(&s, &a, path);
@@ -354,7 +354,7 @@ TEST(a_search_goes_on_in_the_next_session)
  * docs/evidence/simulation.md.) */
 TEST_CONNECTED(an_ancestor_whose_answer_was_lost_is_made_again)
 {
-    struct outcome got = {0};
+    static struct outcome got = {0};
     const clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PARENTS};
     const void *p;
     assert_int_equal(clave_async_create(s->c, "/a/b", NULL, 0, &o, outcome_cb, &got), CLAVE_OK);
@@ -385,7 +385,7 @@ TEST_CONNECTED(an_ancestor_whose_answer_was_lost_is_made_again)
 TEST(a_deposed_leader_does_not_tell_that_a_create_was_not_done)
 {
     CLOSED_BY(fake_close) struct fake_server s;
-    struct outcome got = {0};
+    static struct outcome got = {0};
     char path[128];
     clave_create_options o = {
         .size = sizeof o, .mode = CLAVE_EPHEMERAL_SEQUENTIAL, .flags = CLAVE_CREATE_PROTECTED};
@@ -426,7 +426,7 @@ TEST(a_deposed_leader_does_not_tell_that_a_create_was_not_done)
 /* The root has no parent to list: that was told as the create's fault. */
 TEST_CONNECTED(a_create_of_the_root_is_answered_by_the_server)
 {
-    struct outcome got = {0};
+    static struct outcome got = {0};
     clave_create_options o = {.size = sizeof o, .with_names = true};
     assert_int_equal(clave_async_create(s->c, "/", NULL, 0, &o, outcome_cb, &got), CLAVE_OK);
     assert_null(strstr(clave_async_client_errmsg(s->c), "not valid"));
@@ -442,7 +442,7 @@ TEST_CONNECTED(a_create_of_the_root_is_answered_by_the_server)
 TEST(a_search_that_cannot_be_answered_ends)
 {
     CLOSED_BY(fake_close) struct fake_server s;
-    struct outcome got = {0};
+    static struct outcome got = {0};
     clave_create_options create = {.size = sizeof create, .flags = CLAVE_CREATE_PROTECTED};
     clave_client_options o = {.max_frame = 1000};
     fake_open(&s, &o);
@@ -466,7 +466,7 @@ TEST(a_search_that_breaks_off_while_the_client_closes_is_told)
 {
     struct failmem mem;
     struct fake_server s;
-    struct outcome got = {0};
+    static struct outcome got = {0};
     clave_create_options create = {.size = sizeof create, .flags = CLAVE_CREATE_PROTECTED};
     failmem_init(&mem);
     clave_client_options o = {.mem = &mem.mem};
@@ -499,7 +499,7 @@ TEST(a_search_that_breaks_off_while_the_client_closes_is_told)
 TEST(a_client_that_closes_asks_for_no_parents)
 {
     struct fake_server s;
-    struct outcome a = {0};
+    static struct outcome a = {0};
     char path[128];
     connected(&s);
     create_protected(&s, &a, path);
@@ -531,7 +531,7 @@ static void attach_again(struct fake_server *s)
 /* The other one may have had the session in between. */
 TEST_CONNECTED(a_named_create_that_never_left_is_looked_for_first)
 {
-    struct outcome a = {0};
+    static struct outcome a = {0};
     char path[160] = "/a/b/_c_01234567-89ab-4def-8123-456789abcdef-x-";
     create_named(s, &a, false);
     attach_again(s);
@@ -546,7 +546,7 @@ TEST_CONNECTED(a_named_create_that_never_left_is_looked_for_first)
 /* The server of the second one need not know yet what the other process has done meanwhile. */
 TEST_CONNECTED(a_search_for_a_name_proves_nothing_on_the_next_connection)
 {
-    struct outcome a = {0};
+    static struct outcome a = {0};
     create_named(s, &a, true);
     fake_expect(s, OP_MULTI);
     fake_answer_checks(s, CLAVE_OK);
@@ -614,7 +614,7 @@ TEST(a_node_of_the_session_excludes_another)
 /* Before 3.6; the node itself is found all the same. */
 TEST_CONNECTED(a_server_that_lists_no_ephemeral_nodes_is_asked_for_the_children)
 {
-    struct outcome a = {0};
+    static struct outcome a = {0};
     const char *own = "_c_01234567-89ab-4def-8123-456789abcdef-x-0000000001";
     create_alone(s, &a);
     fake_answer(s, CLAVE_EUNIMPLEMENTED, NULL);

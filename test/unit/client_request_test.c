@@ -37,7 +37,7 @@ static bool path_is(const struct wire_request *q, const char *path)
 TEST(requests_wait_for_the_connection_and_go_in_order)
 {
     CLOSED_BY(fake_close) struct fake_server s;
-    struct outcome a = {0}, b = {0};
+    static struct outcome a = {0}, b = {0};
     fake_open(&s, NULL);
     assert_int_equal(clave_async_exists(s.c, "/a", NULL, outcome_cb, &a), CLAVE_OK);
     assert_int_equal(clave_async_delete(s.c, "/b", 3, outcome_cb, &b), CLAVE_OK);
@@ -59,7 +59,7 @@ TEST(requests_wait_for_the_connection_and_go_in_order)
 
 TEST_CONNECTED(a_reply_out_of_order_ends_the_connection)
 {
-    struct outcome a = {0};
+    static struct outcome a = {0};
     assert_int_equal(clave_async_set(s->c, "/a", "x", 1, -1, outcome_cb, &a), CLAVE_OK);
     fake_expect(s, OP_SET_DATA);
     struct wire_reply m = {0};
@@ -73,7 +73,7 @@ TEST_CONNECTED(a_reply_that_is_cut_short_ends_the_connection)
 {
     static const uint8_t short_stat[] = {0, 0, 0, 20, 0, 0, 0, 2, 0, 0, 0, 0,
                                          0, 0, 0, 9,  0, 0, 0, 0, 1, 2, 3, 4};
-    struct outcome a = {0};
+    static struct outcome a = {0};
     assert_int_equal(clave_async_set(s->c, "/a", "x", 1, -1, outcome_cb, &a), CLAVE_OK);
     fake_expect(s, OP_SET_DATA);
     assert_int_equal(s->q.xid, 2);
@@ -84,7 +84,7 @@ TEST_CONNECTED(a_reply_that_is_cut_short_ends_the_connection)
 
 TEST_CONNECTED(a_lost_write_is_unknown_and_never_sent_twice)
 {
-    struct outcome sent = {0}, unsent = {0};
+    static struct outcome sent = {0}, unsent = {0};
     assert_int_equal(clave_async_set(s->c, "/a", "x", 1, -1, outcome_cb, &sent), CLAVE_OK);
     fake_expect(s, OP_SET_DATA);
     assert_int_equal(clave_async_set(s->c, "/b", "x", 1, -1, outcome_cb, &unsent), CLAVE_OK);
@@ -103,7 +103,7 @@ TEST_CONNECTED(a_lost_write_is_unknown_and_never_sent_twice)
 /* A frame that left in part cannot have been done. */
 TEST_CONNECTED(a_write_that_left_in_part_was_not_sent)
 {
-    struct outcome a = {0};
+    static struct outcome a = {0};
     const void *p;
     assert_int_equal(clave_async_set(s->c, "/a", "x", 1, -1, outcome_cb, &a), CLAVE_OK);
     size_t n = clave_async_client_output(s->c, &p);
@@ -117,7 +117,7 @@ TEST_CONNECTED(a_write_that_left_in_part_was_not_sent)
 
 TEST_CONNECTED(a_lost_read_is_sent_again_three_times)
 {
-    struct outcome a = {0};
+    static struct outcome a = {0};
     assert_int_equal(clave_async_get(s->c, "/a", NULL, outcome_cb, &a), CLAVE_OK);
     for (int i = 0; i < 3; i++) {
         fake_expect(s, OP_GET_DATA);
@@ -137,7 +137,7 @@ TEST_CONNECTED(a_lost_read_is_sent_again_three_times)
 TEST(a_read_may_wait_before_it_is_sent_again)
 {
     CLOSED_BY(fake_close) struct fake_server s;
-    struct outcome a = {0};
+    static struct outcome a = {0};
     clave_client_options o = {.reads = {.kind = CLAVE_RETRY_N_TIMES, .base_ms = 70, .times = 1}};
     fake_open(&s, &o);
     fake_connect(&s, true);
@@ -152,7 +152,7 @@ TEST(a_read_may_wait_before_it_is_sent_again)
 /* It would take effect after somebody was told that it may have failed. */
 TEST_CONNECTED(a_write_that_has_not_left_is_withdrawn)
 {
-    struct outcome set = {0}, made = {0}, other = {0}, read = {0};
+    static struct outcome set = {0}, made = {0}, other = {0}, read = {0};
     clave_create_options o = CLAVE_CREATE_OPTIONS_INIT;
     fake_hang_up(s);
     assert_int_equal(clave_async_set(s->c, "/a", "x", 1, -1, outcome_cb, &set), CLAVE_OK);
@@ -175,7 +175,7 @@ TEST_CONNECTED(a_write_that_has_not_left_is_withdrawn)
 /* It is in the buffer of a connection that takes nothing any more. */
 TEST_CONNECTED(a_withdrawn_write_is_not_sent_on_the_next_connection)
 {
-    struct outcome set = {0}, other = {0};
+    static struct outcome set = {0}, other = {0};
     assert_int_equal(clave_async_set(s->c, "/a", "x", 1, -1, outcome_cb, &set), CLAVE_OK);
     assert_int_equal(clave_async_delete(s->c, "/c", -1, outcome_cb, &other), CLAVE_OK);
     clave__client_withdraw(s->c, s->now, &set);
@@ -189,7 +189,7 @@ TEST_CONNECTED(a_withdrawn_write_is_not_sent_on_the_next_connection)
 
 TEST_CONNECTED(the_end_of_the_session_ends_what_waits)
 {
-    struct outcome read = {0}, unsent = {0}, later = {0};
+    static struct outcome read = {0}, unsent = {0}, later = {0};
     assert_int_equal(clave_async_get(s->c, "/a", NULL, outcome_cb, &read), CLAVE_OK);
     fake_expect(s, OP_GET_DATA);
     fake_hang_up(s);
@@ -211,7 +211,7 @@ TEST_CONNECTED(the_end_of_the_session_ends_what_waits)
 
 TEST_CONNECTED(an_expired_session_is_believed_at_once)
 {
-    struct outcome a = {0};
+    static struct outcome a = {0};
     assert_int_equal(clave_async_set(s->c, "/a", "x", 1, -1, outcome_cb, &a), CLAVE_OK);
     fake_expect(s, OP_SET_DATA);
     fake_answer(s, CLAVE_EEXPIRED, NULL);
@@ -246,7 +246,7 @@ TEST_CONNECTED(what_cannot_be_sent_is_refused_at_once)
 TEST(a_chroot_is_put_in_front_and_taken_off)
 {
     CLOSED_BY(fake_close) struct fake_server s;
-    struct outcome a = {0};
+    static struct outcome a = {0};
     clave_client_options o = {.hosts = "h/app"};
     fake_open(&s, &o);
     fake_connect(&s, true);
@@ -261,7 +261,7 @@ TEST(a_chroot_is_put_in_front_and_taken_off)
 
 TEST_CONNECTED(a_multi_tells_each_of_its_ops)
 {
-    struct outcome a = {0};
+    static struct outcome a = {0};
     clave_op ops[] = {{.kind = CLAVE_OP_CHECK, .path = "/l", .version = -1},
                       {.kind = CLAVE_OP_CREATE, .path = "/n-", .mode = CLAVE_EPHEMERAL_SEQUENTIAL},
                       {.kind = CLAVE_OP_SET, .path = "/d", .data = "x", .len = 1, .version = 2}};
@@ -285,7 +285,7 @@ TEST_CONNECTED(a_multi_tells_each_of_its_ops)
 
 TEST_CONNECTED(a_guaranteed_delete_is_asked_for_until_it_is_done)
 {
-    struct outcome a = {0};
+    static struct outcome a = {0};
     assert_int_equal(clave_async_delete_guaranteed(s->c, "/n", outcome_cb, &a), CLAVE_OK);
     fake_expect(s, OP_DELETE);
     fake_hang_up(s);
@@ -305,7 +305,7 @@ TEST_CONNECTED(a_guaranteed_delete_is_asked_for_until_it_is_done)
 
 TEST_CONNECTED(a_guaranteed_delete_ends_with_its_session)
 {
-    struct outcome a = {0};
+    static struct outcome a = {0};
     assert_int_equal(clave_async_delete_guaranteed(s->c, "/n", outcome_cb, &a), CLAVE_OK);
     fake_expect(s, OP_DELETE);
     fake_hang_up(s);
@@ -371,7 +371,7 @@ TEST(a_delete_of_one_node_spares_the_next_of_its_name)
 TEST(identities_go_first_on_every_connection)
 {
     CLOSED_BY(fake_close) struct fake_server s;
-    struct outcome a = {0};
+    static struct outcome a = {0};
     fake_open(&s, NULL);
     assert_int_equal(clave_async_exists(s.c, "/a", NULL, NULL, NULL), CLAVE_OK);
     assert_int_equal(clave_async_add_auth(s.c, "digest", "u:p", 3, outcome_cb, &a), CLAVE_OK);
@@ -396,7 +396,7 @@ TEST(identities_go_first_on_every_connection)
 TEST(a_refused_identity_is_told_and_not_tried_again)
 {
     struct fake_server s;
-    struct outcome a = {0};
+    static struct outcome a = {0};
     connected(&s);
     assert_int_equal(clave_async_add_auth(s.c, "digest", "u", 1, outcome_cb, &a), CLAVE_OK);
     fake_expect(&s, OP_AUTH);
@@ -484,7 +484,7 @@ TEST(a_session_that_ends_before_its_identities_are_accepted_is_not_lost)
 TEST(a_refused_identity_of_the_options_closes_the_client)
 {
     CLOSED_BY(fake_close) struct fake_server s;
-    struct outcome got = {0};
+    static struct outcome got = {0};
     fake_open(&s, &identified);
     assert_int_equal(clave_async_exists(s.c, "/a", NULL, outcome_cb, &got), CLAVE_OK);
     fake_dial(&s);
@@ -610,7 +610,7 @@ TEST(a_large_write_that_never_leaves_as_a_whole_ends)
 TEST(a_read_whose_reply_is_too_big_fails_at_once)
 {
     CLOSED_BY(fake_close) struct fake_server s;
-    struct outcome got = {0}, next = {0};
+    static struct outcome got = {0}, next = {0};
     clave_client_options o = {.max_frame = 1000};
     fake_open(&s, &o);
     fake_connect(&s, true);
@@ -634,7 +634,7 @@ TEST(one_huge_message_does_not_stay)
     enum { HUGE = 900000, PIECE = 100000, FEW = 128 * 1024 };
     static char huge[HUGE];
     CLOSED_BY(fake_close) struct fake_server s;
-    struct outcome got = {0};
+    static struct outcome got = {0};
     struct wire_reply m = {.data = clave__jbytes_n(huge, HUGE)};
     fake_open(&s, NULL);
     fake_connect(&s, true);
@@ -659,7 +659,7 @@ TEST(a_list_of_a_long_queue_does_not_stay)
     enum { NAMES = 500, LEN = 4 + 60, PIECE = 10000, FEW = 4096 };
     static uint8_t names[NAMES * LEN];
     CLOSED_BY(fake_close) struct fake_server s;
-    struct outcome got = {0};
+    static struct outcome got = {0};
     struct wire_reply m = {.names = {NAMES, names, sizeof names}};
     memset(names, 'n', sizeof names);
     for (int i = 0; i < NAMES; i++)
@@ -681,7 +681,7 @@ TEST(a_list_of_a_long_queue_does_not_stay)
 TEST(a_server_that_refuses_an_identity_is_dialled_again_at_once)
 {
     CLOSED_BY(fake_close) struct fake_server s;
-    struct outcome got = {0};
+    static struct outcome got = {0};
     fake_open(&s, NULL);
     assert_int_equal(clave_async_add_auth(s.c, "none", "a:b", 3, outcome_cb, &got), CLAVE_OK);
     fake_dial(&s);
@@ -696,7 +696,7 @@ TEST(a_server_that_refuses_an_identity_is_dialled_again_at_once)
 /* A node has no children: the result has names all the same, none of them. */
 TEST_CONNECTED(an_empty_list_is_a_list)
 {
-    struct outcome out = {0};
+    static struct outcome out = {0};
     struct wire_reply none = {.names = {0, NULL, 0}};
     assert_int_equal(clave_async_children(s->c, "/a", NULL, outcome_cb, &out), CLAVE_OK);
     fake_expect(s, OP_GET_CHILDREN2);

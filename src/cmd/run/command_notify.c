@@ -529,15 +529,13 @@ static int command_notify_bind(int fd, const char *name)
 
 static int command_notify_open_takers(struct runner *r)
 {
+    /* A process runs one command, and a taker may outlive the runner. */
+    static struct command_takers of_process;
     struct command_notify *n = &r->command_notify;
     const struct sigaction interrupt = {.sa_handler = command_taker_on_signal};
-    struct command_takers *all = calloc(1, sizeof *all);
-    if (!all)
-        return -ENOMEM;
-    if (pipe2(all->reports, O_CLOEXEC | O_NONBLOCK) != 0) {
-        free(all);
+    struct command_takers *all = &of_process;
+    if (pipe2(all->reports, O_CLOEXEC | O_NONBLOCK) != 0)
         return -errno;
-    }
     n->takers = all;
     all->socket = n->socket;
     for (size_t i = 0; i < TAKERS_CAP; i++)
