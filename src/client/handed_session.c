@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/deadline.h"
+#include "base/hash/fnv.h"
 #include "base/path.h"
 #include "client/client_internal.h"
 #include "wire/opcode.h"
@@ -212,10 +213,7 @@ static const char *handed_find_mark(const char *data, size_t n)
 uint64_t clave__handed_mark_of(const void *data, size_t n)
 {
     const char *mark = handed_find_mark(data, n);
-    uint64_t hash = mark ? UINT64_C(0xcbf29ce484222325) : 0;
-    for (size_t i = 0; mark && i < HANDED_MARK; i++) /* FNV-1a */
-        hash = (hash ^ (uint8_t)mark[i]) * UINT64_C(0x100000001b3);
-    return hash;
+    return mark ? clave__fnv1a(FNV1A_BASIS, mark, HANDED_MARK) : 0;
 }
 
 enum handed_whose clave__client_handed_whose(const clave_async_client *c,

@@ -14,16 +14,16 @@
  *
  * The text is all that is needed to act as the session's owner, so it is a secret like a key.
  *
- * Who takes a hold up writes to its node before it counts on it. If there is room, it leaves a mark
- * there, "resumed=<ticket>:<uuid>", by which a second process with the same text learns that it
- * came too late: on every connection, before anything else, it reads the nodes until it has claimed
- * one of them. If none of them is left, the other process may have released what it claimed and
- * have gone on in the session, so that is given up for a new one. It pauses after a connection that
- * ended before it had claimed a hold, because two processes that attach to one session drive each
- * other out.
+ * The process that takes a hold up writes to its node before it counts on the hold. If there is
+ * room, it leaves a mark there, "resumed=<ticket>:<uuid>", by which a second process with the same
+ * text learns that it came too late: on every connection, before anything else, it reads the nodes
+ * until it has claimed one of them. If none of them is left, the other process may have released
+ * what it claimed and have gone on in the session, so that is given up for a new one. It pauses
+ * after a connection that ended before it had claimed a hold, because two processes that attach to
+ * one session drive each other out.
  *
- * What must stay true: a hold is taken up at most once, and only in the session that was handed
- * over. What nobody takes up within a session timeout is given back, since otherwise it would
+ * What must stay true: at most one process takes a hold up, and only in the session that was handed
+ * over. A hold that is not taken up within a session timeout is released, since otherwise it would
  * exclude everybody else for as long as this process lives. */
 #ifndef CLAVE_CLIENT_HANDED_SESSION_H
 #define CLAVE_CLIENT_HANDED_SESSION_H
@@ -78,25 +78,26 @@ clave_err clave__handed_format(const struct handed_session *h, struct buf *out);
 /* Takes up a hold whose node has the protected form of `stem`: its parent and, behind "_c_<uuid>-",
  * the beginning of its name. NULL: there is none. */
 struct handed_hold *clave__client_take_handed(clave_async_client *c, const char *stem);
-/* Somebody else may take it up: the recipe was given up before it held. */
+/* Another recipe may take the hold up, because this one was given up before it held. */
 void clave__client_untake_handed(clave_async_client *c, struct handed_hold *h);
 /* The next one that nobody has taken up; `after` NULL: the first. NULL: there is none. */
 const struct handed_hold *clave__client_next_untaken(const clave_async_client *c,
                                                      const struct handed_hold *after);
-/* What the mark of this client is. */
+/* The mark that this client leaves: "<ticket>:<uuid>". */
 const char *clave__client_handed_mark(const clave_async_client *c);
 /* A hash of the newest mark in a node's data; 0: there is none. */
 uint64_t clave__handed_mark_of(const void *data, size_t n);
-/* Whose a hold is, by what its node says. With another mark than when it was handed over, somebody
- * has taken it up, by this text or since. With the same one, another version of data that is in
- * clave's form is a request to release, since whoever takes a hold up marks such data. */
+/* Tells from a node's data which process has the hold. If the mark is not the one that was handed
+ * over, another process has taken the hold up, with this text or a later one. If the mark is the
+ * same but the version of data in clave's form is not, somebody has asked for a release, because a
+ * process that takes a hold up always marks such data. */
 enum handed_whose { HANDED_NOBODYS, HANDED_OURS, HANDED_OTHERS };
 enum handed_whose clave__client_handed_whose(const clave_async_client *c,
                                              const struct handed_hold *h, const clave_result *res);
-/* Its node is gone, though it was there when the connection began. That is logged; if its session
- * has ended, that has been logged. */
+/* The node of the hold is gone, though it was there when the connection began: logs that, unless
+ * the end of the session has been logged already. */
 void clave__client_handed_gone(const clave_async_client *c, struct handed_hold *h);
-/* It is another process's, and with it the session: ends the client. */
+/* Another process has the hold, and with it the session: ends the client. */
 void clave__client_handed_lost(clave_async_client *c, const struct handed_hold *h);
 /* Fills in what the present session needs to be resumed, except the holds. The chroot is the
  * client's. */

@@ -260,3 +260,14 @@ void fake_answer_checks(struct fake_server *s, clave_err err)
     fake_answer(s, CLAVE_OK, &m);
     clave__buf_fini(&b);
 }
+
+void fake_put_off(struct fake_server *s, int32_t op)
+{
+    for (int64_t pause = 100, at = s->now; pause <= 400; pause *= 2, at = s->now) {
+        fake_answer(s, CLAVE_ETHROTTLED, NULL);
+        fake_advance_to(s, at + pause - 1);
+        assert_true(fake_is_quiet(s));
+        fake_advance_to(s, at + pause);
+        fake_expect(s, op);
+    }
+}

@@ -70,6 +70,8 @@ void fake_connect(struct fake_server *s, bool standalone);
     static void name##_to(struct fake_server *s)
 /* The question for /zookeeper/config, and its answer. */
 void fake_config(struct fake_server *s, bool standalone);
+/* The request under way is put off three times, and comes again after 100, 200 and 400 ms. */
+void fake_put_off(struct fake_server *s, int32_t op);
 /* The transport goes. */
 void fake_hang_up(struct fake_server *s);
 

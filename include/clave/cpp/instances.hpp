@@ -25,7 +25,7 @@ inline std::string uri_of(const clave_instance &i)
     out.resize(clave_instance_uri(&i, out.data(), out.size()));
     return out;
 }
-/* What the node of an instance says: the data for a persistent_node at BASE/SERVICE/ID. EINVAL: it
+/* The data of an instance's node, for a persistent_node at BASE/SERVICE/ID. EINVAL if the instance
  * cannot be registered. */
 inline result<std::string> instance_data(const clave_instance &i)
 {

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hash/fnv.h"
 #include "base/time_format.h"
 #include "clave/uv.h"
 #include "cmd/cli/diag.h"
@@ -31,17 +32,9 @@ int64_t unreachable_due_ms(const struct unreachable *u)
     return first > 0 ? first : UNREACHABLE_AGAIN_MS;
 }
 
-static uint64_t unreachable_hash(const char *s) /* FNV-1a */
-{
-    uint64_t h = 0xcbf29ce484222325u;
-    for (; *s; s++)
-        h = (h ^ (uint8_t)*s) * 0x100000001b3u;
-    return h;
-}
-
 bool unreachable_is_news(struct unreachable *u, const char *fault)
 {
-    uint64_t h = unreachable_hash(fault);
+    uint64_t h = clave__fnv1a(FNV1A_BASIS, fault, strlen(fault));
     for (size_t i = 0; i < u->nreported; i++)
         if (u->reported[i] == h)
             return false;

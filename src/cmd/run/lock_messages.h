@@ -34,8 +34,8 @@ void lock_message_unhealthy(const struct run_plan *p, bool holds, const char *wh
 void lock_message_healthy(const struct run_plan *p);
 /* The holder's check failed `n` times in a row, which is not too often yet. */
 void lock_message_ailing(const struct run_plan *p, int n, const char *why);
-/* What the command reports: it is ready, `after_ms` after the lock was granted; it is ending; its
- * status. */
+/* The command has reported with sd_notify(3) that it is ready, `after_ms` after the lock was
+ * granted; that it is stopping; and what its status is. */
 void lock_message_ready(const struct run_plan *p, int64_t after_ms);
 void lock_message_stopping(const struct run_plan *p);
 void lock_message_status(const struct run_plan *p, const char *status);

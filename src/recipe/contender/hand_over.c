@@ -24,6 +24,7 @@
 
 #include "base/deadline.h"
 #include "base/err_class.h"
+#include "base/hash/fnv.h"
 #include "base/path.h"
 #include "client/handed_session.h"
 #include "recipe/contender/contender.h"
@@ -174,8 +175,7 @@ static clave_err hand_over_write(struct hand_over *h, unsigned held)
         *to++ = *rest;
     clave__client_hand_over_session(c, &s);
     clave__client_protect(c, unique);
-    for (size_t i = 0; unique[i]; i++) /* FNV-1a */
-        s.ticket = (s.ticket ^ (uint8_t)unique[i]) * UINT64_C(0x100000001b3) + i;
+    s.ticket = clave__fnv1a(FNV1A_BASIS, unique, strlen(unique));
     clave_err err = clave__handed_format(&s, &h->text);
     clave__mem_free(mem, s.holds);
     return err;

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/deadline.h"
+#include "base/hash/fnv.h"
 #include "base/list.h"
 #include "base/path.h"
 #include "client/client_for_recipes.h"
@@ -516,18 +517,11 @@ static void latch_gain(clave_async_latch *l)
         latch_post_awaits(l, CLAVE_OK);
 }
 
-/* FNV-1a. */
-static uint64_t priority_mix(uint64_t hash, const char *text)
-{
-    size_t n = strlen(text) + 1; /* include the NUL, so that "a" "bc" differs from "ab" "c" */
-    for (size_t i = 0; i < n; i++)
-        hash = (hash ^ (uint8_t)text[i]) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 int32_t clave__latch_priority_spread(const char *path, const char *id)
 {
-    uint64_t h = priority_mix(priority_mix(UINT64_C(0xcbf29ce484222325), path), id);
+    /* With the NUL of the path, so that "a" "bc" differs from "ab" "c". */
+    uint64_t h = clave__fnv1a(FNV1A_BASIS, path, strlen(path) + 1);
+    h = clave__fnv1a(h, id, strlen(id) + 1);
     /* The last bytes hardly change FNV's high bits; the finalizer of MurmurHash3 corrects that. */
     h = (h ^ (h >> 33)) * UINT64_C(0xff51afd7ed558ccd);
     h = (h ^ (h >> 33)) * UINT64_C(0xc4ceb9fe1a85ec53);

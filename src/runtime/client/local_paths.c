@@ -1,6 +1,7 @@
 /* local_paths.c - where this user's local server is (local_paths.h). The directories of the socket
  * and of the data belong to this user alone. */
 #include "runtime/client/local_paths.h"
+#include "base/hash/fnv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -69,13 +70,10 @@ static bool local_default_dir(char *out, size_t cap, const char **passed_over)
     return local_fits(snprintf(out, cap, "%s/.local/state/clave", home), cap);
 }
 
-/* FNV-1a, so that the sockets of different directories do not collide in a shared place. */
+/* So that the sockets of different directories do not collide in a shared place. */
 static uint64_t local_hash(const char *s)
 {
-    uint64_t h = 0xcbf29ce484222325u;
-    for (; *s; s++)
-        h = (h ^ (uint8_t)*s) * 0x100000001b3u;
-    return h;
+    return clave__fnv1a(FNV1A_BASIS, s, strlen(s));
 }
 
 /* Places the socket in the directory, unless the path would be too long for the kernel. */

@@ -109,6 +109,9 @@ void clave__session_request_informed(struct web_exchange *x, const char *id, ses
  * false if they have been asked already for this request, or if no other gate can have the
  * session. */
 bool clave__session_request_looks_once(struct session_request *k);
+/* The part of the ttl after which a look reports a claim of unknown state as suspended; and in
+ * which a request that needs the claim to be held finds out. */
+enum { LOOK_SETTLES = 8, DEED_SETTLES = 2 };
 /* Calls `settled` when the state of every claim is known, or when 1/part of the ttl has passed
  * since the request arrived. A claim that was granted at another gate is held here only when its
  * deadline is confirmed, which takes a relay interval. */

@@ -621,8 +621,6 @@ static bool try_ask_holder(struct session_request *k)
 
 /* ---- proofs ---------------------------------------------------------------------------------- */
 
-enum { SETTLING = 8 }; /* what is not known after this part of the ttl is reported as suspended */
-
 /* It is known that the claim was waiting after the request arrived. */
 static bool answer_is_proven(const struct session_request *k)
 {
@@ -637,7 +635,7 @@ static void answer_await_place(struct session_request *k)
     k->told = true;
     k->poll.wants_end = false;
     k->poll.wants_position = true;
-    clave__claim_await(k->claim, &k->poll, k->x->web->now + k->s->ttl_ms / SETTLING);
+    clave__claim_await(k->claim, &k->poll, k->x->web->now + k->s->ttl_ms / LOOK_SETTLES);
 }
 
 static void answer_on_proven(struct session_request *k)
@@ -1042,11 +1040,9 @@ static void alive_give_sign(struct session_request *k)
     }
 }
 
-enum { SIGN_SETTLES = 2 };
-
 static void alive_settle(struct session_request *k)
 {
-    clave__session_request_settle(k, SIGN_SETTLES, alive_give_sign);
+    clave__session_request_settle(k, DEED_SETTLES, alive_give_sign);
 }
 
 /* Takes a sign of life only on a connection, because the sign could otherwise be noted long after

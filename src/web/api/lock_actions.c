@@ -337,12 +337,10 @@ static void value_publish(struct session_request *k)
         clave__web_problem_err(x, err, "publish the value of", x->params[0]);
 }
 
-enum { VALUE_SETTLING = 2 };
-
 /* The session may have been granted the leadership at another gate, so that is settled first. */
 static void value_put(struct session_request *k)
 {
-    clave__session_request_settle(k, VALUE_SETTLING, value_publish);
+    clave__session_request_settle(k, DEED_SETTLES, value_publish);
 }
 
 /* The value is stored in a node beside the election's. */

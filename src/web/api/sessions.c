@@ -10,9 +10,6 @@
 
 enum { DEFAULT_TTL_MS = 10000, MOST_NAME = 1024, MOST_AUTHS = 16, MOST_SESSIONS_LISTED = 1000 };
 #define NO_SESSION_TAG "\"none\"" /* the tag of no session, so that "*" matches every one */
-enum {
-    SETTLING = 8
-}; /* part of the ttl after which a claim of unknown state is reported as suspended */
 
 /* ---- POST /v1/sessions ----------------------------------------------------------------------- */
 
@@ -152,7 +149,7 @@ static void session_answer_renewed(struct session_request *k)
 
 static void session_settle_renewed(struct session_request *k)
 {
-    clave__session_request_settle(k, SETTLING, session_answer_renewed);
+    clave__session_request_settle(k, LOOK_SETTLES, session_answer_renewed);
 }
 
 static void session_renew(struct session_request *k)
@@ -268,7 +265,7 @@ static void session_show(struct session_request *k)
 
 static void session_settle_shown(struct session_request *k)
 {
-    clave__session_request_settle(k, SETTLING, session_show);
+    clave__session_request_settle(k, LOOK_SETTLES, session_show);
 }
 
 static void session_look(struct session_request *k)
