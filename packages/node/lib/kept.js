@@ -6,7 +6,7 @@
 // What must stay true: it takes the place of nobody else's node, but at its beginning and if that was asked for. Later
 // `?replace` names a session in which this very node was put before, and nothing but that session's node goes.
 const { LostError, UnknownOutcomeError, refused } = require('./errors.js');
-const { after, backoff, elapsed, orAborted, pause, stamp } = require('./time.js');
+const { after, backoff, elapsed, orAborted, stamp } = require('./time.js');
 
 const BEGIN_MS = 10_000; // until it is there for the first time
 const PUT_MS = 10_000;
@@ -25,6 +25,7 @@ class KeptNode {
   #putting = null; // the request under way
   #again = false; // and another one after it
   #moving = null; // to another session
+  #leaving = new AbortController(); // ends the pause between two attempts to move
   #entering = null; // the newest attempt to have a session
   #doubt = false; // the answer of a put was lost, so it may still arrive
 
@@ -157,7 +158,7 @@ class KeptNode {
       } catch (error) {
         if (this.left || error.code === 'ECLOSED') return;
         if (this.#session && !this.#session.over) return; // with its next renewal
-        await pause(backoff(failures), undefined, this.isRefed && this.#transport.isRefed);
+        await this.#transport.pause(backoff(failures), this.#leaving.signal, this.isRefed).catch(() => {});
       }
     }
   }
@@ -167,6 +168,7 @@ class KeptNode {
   /** Resolves when there is no node of it any more. */
   leave(within) {
     this.left ??= this.#leave(within);
+    this.#leaving.abort();
     return this.left;
   }
 

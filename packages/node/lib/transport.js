@@ -4,7 +4,7 @@
 const node = require('./node.js');
 const { ClaveError, LostError, UnreachableError, UnknownOutcomeError, refused, reason } = require('./errors.js');
 const { Pool } = require('./http1.js');
-const { stamp, elapsed, pause, backoff } = require('./time.js');
+const { stamp, elapsed, pause, abortedBy, backoff } = require('./time.js');
 
 const TRY_MS = 10_000; // for one answer, beside the time that the gate is asked to wait
 const PASSING = new Set([429, 502, 503, 504]); // another gate, or a later attempt, may do it
@@ -49,7 +49,7 @@ class Gate {
 }
 
 class Transport {
-  #closed = false;
+  #closing = new AbortController();
   isRefed = true; // requests under way keep the process alive
 
   constructor(urls, options) {
@@ -126,7 +126,7 @@ class Transport {
     let lost = false; // an answer, that might have said that it was done
     const unknown = (cause) => new UnknownOutcomeError(`${what}: the answer was lost, and it may have been done: ${reason(cause)}`, { cause, path });
     for (let attempt = 0, last; ; attempt++) {
-      if (this.#closed) throw writes && lost ? unknown(last) : new LostError(`${what}: the client is closed`, { code: 'ECLOSED', path });
+      if (this.#closing.signal.aborted) throw writes && lost ? unknown(last) : new LostError(`${what}: the client is closed`, { code: 'ECLOSED', path });
       try {
         const left = Math.max(1, within - elapsed(begun));
         const answer = await this.attempt(method, target, { timeout: Math.min(most, left), ...request });
@@ -147,8 +147,16 @@ class Transport {
     }
   }
 
-  pause(ms, signal) {
-    return pause(ms, signal, this.isRefed);
+  /** The pause before another attempt: it is over when this transport is closed, and the attempt then says so. */
+  async pause(ms, signal, keeps = true) {
+    const over = abortedBy(signal, this.#closing.signal);
+    try {
+      await pause(ms, over.signal, keeps && this.isRefed);
+    } catch {
+      signal?.throwIfAborted();
+    } finally {
+      over.abort();
+    }
   }
 
   /** What is under way keeps the process alive no more, nor does what follows. */
@@ -174,7 +182,7 @@ class Transport {
   }
 
   close() {
-    this.#closed = true;
+    this.#closing.abort();
     for (const gate of this.gates) gate.close();
   }
 }

@@ -5,6 +5,7 @@ const assert = require('node:assert/strict');
 const { after, before, test } = require('node:test');
 const { LostError, UnreachableError } = require('..');
 const { KeptNode } = require('../lib/kept.js');
+const { Transport } = require('../lib/transport.js');
 const { Rig, stop } = require('./rig.js');
 
 const rig = new Rig();
@@ -191,13 +192,10 @@ test('a session that was lost is followed by another one', { timeout: 60_000 }, 
 async function homeless(session) {
   const puts = [];
   const live = (id) => ({ id, headers: {}, over: null, forget() {}, haunt() {}, isOver: () => false });
-  const transport = {
-    isRefed: true,
-    unreachable: (what) => new UnreachableError(what),
-    ask: async (method) => {
-      puts.push(method);
-      return { status: 201 };
-    },
+  const transport = new Transport(['http://127.0.0.1:1'], {});
+  transport.ask = async (method) => {
+    puts.push(method);
+    return { status: 201 };
   };
   let first = live('1');
   const node = new KeptNode(transport, { path: '/g/a', target: '/v1/members/g/a', request: () => ({}) }, { place: async () => first ?? session(live('2')), schedule() {} });
@@ -205,7 +203,7 @@ async function homeless(session) {
   first = null;
   puts.length = 0;
   node.moved(new LostError('it has ended'));
-  return { node, puts };
+  return { node, puts, transport };
 }
 
 test('a change is refused while no gate begins a session, and made with the next one', { timeout: 10_000 }, async () => {
@@ -229,6 +227,33 @@ test('what was left while no gate answered is not put in a later session', { tim
   open();
   await new Promise(setImmediate);
   assert.deepEqual(puts, []);
+});
+
+test('a pause between two attempts to move ends when the node is left, and with its client', { timeout: 10_000 }, async () => {
+  for (const end of ['leave', 'close']) {
+    let again = () => {};
+    let error = new UnreachableError('no gate has answered');
+    const { node, transport } = await homeless(() => {
+      again();
+      throw error;
+    });
+    const pausing = new Promise((resolve) => {
+      const { pause } = Transport.prototype;
+      transport.pause = (ms, ...more) => {
+        resolve();
+        return pause.call(transport, 3_600_000, ...more);
+      };
+    });
+    await pausing;
+    if (end === 'leave') {
+      await node.leave(5000);
+    } else {
+      const asked = new Promise((resolve) => (again = resolve));
+      error = new LostError('the client is closed', { code: 'ECLOSED' });
+      transport.close();
+      await asked;
+    }
+  }
 });
 
 test('what is asked wrongly is told', { timeout: 60_000 }, async () => {
