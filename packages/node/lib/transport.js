@@ -26,6 +26,7 @@ class Gate {
     const connect = secure ? () => node.tls.connect({ ...where, ca, cert, key, servername: name, ALPNProtocols: ['http/1.1'] }) : () => node.net.connect(where);
     this.url = url;
     this.host = parsed.host;
+    this.address = unix ? unix[1] : `${host}:${where.port}`;
     this.prefix = parsed.pathname.replace(/\/$/, '');
     this.brief = new Pool(connect, SOCKETS, 2);
     this.patient = new Pool(connect, Infinity, 2); // renewals, and what waits
@@ -98,7 +99,7 @@ class Transport {
       if (signal?.aborted) throw error;
       this.#leave(gate);
       const { code } = error;
-      const text = `${gate.url}: ${reason(error)}`;
+      const text = `${gate.url}: ${reason(error).replace(` ${gate.address}`, '')}`; // connect ECONNREFUSED 127.0.0.1:8080
       this.fault = error instanceof ClaveError ? new ClaveError(text, { code }) : Object.assign(new Error(text, { cause: error }), { code });
       throw this.fault;
     }
@@ -168,7 +169,8 @@ class Transport {
   /** No gate has answered in `ms`: which they are, and why. */
   unreachable(what, ms, { cause = this.fault, path } = {}) {
     const why = cause ? `: ${reason(cause)}` : '';
-    return new UnreachableError(`${what}: no gate has answered in ${Math.round(ms)} ms (${this.urls})${why}`, { cause: cause ?? undefined, path });
+    const where = why.includes(this.urls) ? '' : ` (${this.urls})`;
+    return new UnreachableError(`${what}: no gate has answered in ${Math.round(ms)} ms${where}${why}`, { cause: cause ?? undefined, path });
   }
 
   /** The pause before the next attempt, in ms: longer when the present gate has asked for it, up to `most`. */

@@ -340,7 +340,7 @@ test('a grant whose answer was longer on its way than it is valid is asked for a
 });
 
 test('no gate, a wrong token, wrong arguments', async () => {
-  await assert.rejects(client('http://127.0.0.1:1').lock('/x', { wait: '1s' }), UnreachableError);
+  await assert.rejects(client('http://127.0.0.1:1').lock('/x', { wait: '1s' }), { name: 'UnreachableError', message: 'cannot have /x: no gate has answered in 1000 ms: http://127.0.0.1:1: connect ECONNREFUSED' });
   await assert.rejects(client(rig.url, { token: 'wrong' }).lock('/x'), DeniedError);
   await assert.rejects(client().lock('x'), TypeError);
   await assert.rejects(client().lock('/x', { wait: 'soon' }), TypeError);
