@@ -167,8 +167,9 @@ class Lock(LockCore):
     hold_class = Hold
 
     def acquire(self, timeout: Optional[Duration] = None) -> Hold:
-        """Waits for the lock, for `timeout` instead of the lock's own; 0: only if it is free now. Busy, Unreachable and
-        others: it is not held, and nothing is left in the queue."""
+        """Waits for the lock, for `timeout` instead of the lock's own; 0: only if it is free now, which waits for no
+        connection either (Client.wait does). Busy, Unreachable and others: it is not held, and nothing is left in the
+        queue."""
         return take(self._take, self._opts.timeout if timeout is None else timeout, [])
 
     def __enter__(self) -> Hold:
