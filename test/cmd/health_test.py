@@ -13,7 +13,8 @@ from lock_rig import LONG, TICK, Holder, alive, queue, until
 
 CHECK = ('test -e "$ILL" || exit 0; why=$(cat "$ILL"); echo "$CLAVE_EVENT $CLAVE_TOKEN"; echo "$why"; '
          'test "$why" = hang || exit 3; echo $$ >>"$ILL.hang"; exec sleep 1000')
-QUICK = ["--health-every", "400ms", "--health-grace", "0"]
+# Of two checks in a row, one has its shell started in time on the busiest machine.
+QUICK = ["--health-every", "2s", "--health-fails", "2", "--health-grace", "0"]
 VERBS = (["lock"], ["rwlock"], ["rwlock", "-r"], ["semaphore", "-n", "1"], ["elect"])
 
 
@@ -55,26 +56,28 @@ class Health(Served):
     # ---- holders
 
     def test_a_holder_that_fails_is_ended(self):
-        for verb in VERBS:
-            path = "/ends-" + "".join(verb)
-            holder = self.holder(path, verb=verb).started()
-            self.fall_ill()
-            r = holder.run.end()
-            self.recover()
+        path = lambda verb: "/ends-" + "".join(verb)
+        holders = [self.holder(path(verb), "--health-fails", "3", verb=verb) for verb in VERBS]
+        for holder in holders:
+            holder.started()
+        self.fall_ill()
+        results = [holder.run.end() for holder in holders]
+        self.recover()
+        for verb, holder, r in zip(VERBS, holders, results):
             self.assertEqual(r.code, 80, (verb, r))
             self.assertFalse(alive(holder.command), f"{UNSAFE}: {verb}")
             self.assertEqual([e["failures"] for e in self.events(r, "ailing")], [1, 2])
             (told,) = self.events(r, "unhealthy")
             self.assertEqual((told["holding"], told["why"]), (True, "the health check failed with exit code 3: no disk"))
             self.assertEqual([e["cause"] for e in self.events(r, "ending")], ["unhealthy"])
-            self.assertEqual(self.run_to_end(*verb, "--no-wait", path, "--", "true").code, 0)
+            self.assertEqual(self.run_to_end(*verb, "--no-wait", path(verb), "--", "true").code, 0)
 
     def test_a_check_that_hangs_has_failed(self):
-        holder = self.holder("/hangs", "--health-fails", "2").started()
+        holder = self.holder("/hangs").started()
         self.fall_ill("hang")
         r = holder.run.end()
         self.assertEqual(r.code, 80, r)
-        self.assertIn("did not end within 400ms: hang", self.events(r, "unhealthy")[0]["why"])
+        self.assertIn("did not end within 2s: hang", self.events(r, "unhealthy")[0]["why"])
         self.assertEqual(len(self.hung()), 2)
         self.assertFalse([p for p in self.hung() if alive(p)])
 
@@ -101,9 +104,9 @@ class Health(Served):
 
     def test_few_failures_are_forgiven(self):
         count = scratch("count")
-        flaky = f'[ "$CLAVE_EVENT" = waiting ] || {{ echo >>{count}; test $(($(wc -l <{count}) % 3)) = 0; }}'
+        flaky = f'[ "$CLAVE_EVENT" = waiting ] || {{ echo >>{count}; test $(($(wc -l <{count}) % 2)) = 0; }}'
         holder = Holder(self.server, "/flaky", "--health", flaky, *QUICK, "--json").started()
-        until(lambda: os.path.exists(count) and os.path.getsize(count) >= 12)
+        until(lambda: os.path.exists(count) and os.path.getsize(count) >= 5)
         self.assertTrue(alive(holder.command))
         r = holder.run.end(signal.SIGTERM)
         self.assertEqual((r.code, self.events(r, "unhealthy")), (143, []))
@@ -112,7 +115,7 @@ class Health(Served):
         """A service that needs a moment, and one that never comes up."""
         up = scratch("up")
         check = f'[ "$CLAVE_EVENT" = waiting ] || {{ test -e {up} && echo >>{up}; }}'
-        holder = Holder(self.server, "/slow", "--health", check, "--health-every", "50ms", "--health-grace", "1h",
+        holder = Holder(self.server, "/slow", "--health", check, "--health-every", "2s", "--health-grace", "1h",
                         "--json", script=f"sleep 0.5; touch {up}; exec sleep 1000").started()
         until(lambda: os.path.exists(up) and os.path.getsize(up) >= 2, what="two checks succeed, of which the first ends it")
         self.assertTrue(alive(holder.command))
@@ -129,14 +132,12 @@ class Health(Served):
     def test_on_lost_says_how(self):
         ended = scratch("ended")
         script = f"trap 'echo term >>{ended}; exit 0' TERM; while :; do sleep 0.05; done"
-        for how, expected in (("term", True), ("kill", False)):
+        for how, expected in (("kill", False), ("term", True)):
             holder = self.holder("/how", "--on-lost", how, script=script).started()
             self.fall_ill()
             self.assertEqual(holder.code(), 80)
             self.recover()
             self.assertEqual(os.path.exists(ended), expected)
-            if expected:
-                os.unlink(ended)
 
     def test_the_minimum_hold_does_not_delay_the_release(self):
         holder = self.holder("/rests", "--min-hold", "1h").started()
@@ -161,7 +162,7 @@ class Health(Served):
 
     def test_its_node_says_so_while_it_fails(self):
         check = '[ "$CLAVE_EVENT" = waiting ] || test ! -e "$ILL" || { cat "$ILL"; exit 3; }'
-        holder = Holder(self.server, "/says", "--health", check, "--health-every", "400ms", "--health-fails", "1000",
+        holder = Holder(self.server, "/says", "--health", check, "--health-every", "2s", "--health-fails", "1000",
                         "--health-grace", "0", env=self.env).started()
         said = lambda: queue(self.server, "/says")[0]["text"]
         self.assertIsNone(said())
@@ -180,7 +181,7 @@ class Health(Served):
         holders = lambda: gate.call("GET", "/v1/locks/seen")[2]["holders"]
         count = re.compile(r'^clave_lock_unhealthy{path="/seen",kind="lock"} (\d)$', re.M)
         counted = lambda: count.findall(gate.call("GET", "/metrics")[2].decode())
-        holder = self.holder("/seen", "--health-fails", "5", "--grace", "2s", script="trap '' TERM; while :; do sleep 0.05; done").started()
+        holder = self.holder("/seen", "--health-fails", "5", "--grace", "1h", script="trap '' TERM; while :; do sleep 0.05; done").started()
         until(lambda: counted() == ["0"])
         for ill, why in (("no disk", "the health check failed with exit code 3: no disk"),
                          (None, "ending the command: the health check failed with exit code 3: no disk")):
@@ -191,6 +192,7 @@ class Health(Served):
             self.assertIn(why, clave("top", "--once", "/seen", connect=self.server.connect).out)
             until(lambda: counted() == ["1"])
             until(lambda why=why: [h["text"] for h in holders()] == [why])
+        os.kill(holder.command, signal.SIGKILL)
         self.assertEqual(holder.run.end().code, 80)
 
     # ---- candidates
@@ -203,9 +205,12 @@ class Health(Served):
             self.assertEqual(r.code, 80, r)
             (told,) = self.events(r, "unhealthy")
             self.assertEqual((told["holding"], told["why"]), (False, "the health check failed with exit code 3: no disk"))
-            r = self.run_to_end(*verb, "--wait", "300ms", "--health", CHECK, *QUICK, path, "--", "true")
+        paths = ["/stays-for-" + "".join(verb) for verb in VERBS]
+        waits = [Running(*verb, "--wait", "3s", "--health", CHECK, *QUICK, path, "--", "true", connect=self.server.connect,
+                         env=self.env) for verb, path in zip(VERBS, paths)]
+        for path, r in zip(paths, [run.end() for run in waits]):
             self.assertEqual(r.code, 80, r)
-            self.assertIn("within 300ms: the health check failed with exit code 3: no disk", r.err)
+            self.assertIn("within 3s: the health check failed with exit code 3: no disk", r.err)
             self.assertEqual(clave("locks", path, connect=self.server.connect).out, "")
 
     def test_it_is_told_that_it_waits(self):
@@ -216,25 +221,30 @@ class Health(Served):
             self.assertEqual(f.readline(), "waiting|/told|\n")
 
     def test_one_that_falls_ill_while_it_waits_withdraws(self):
+        path = lambda verb: "/withdraws-" + "".join(verb)
+        places = lambda verb: queue(self.server, path(verb))
+        first = {}
         for verb in VERBS:
-            path = "/withdraws-" + "".join(verb)
             blocked = ["rwlock"] if verb[0] == "rwlock" else verb
-            first = Holder(self.server, path, verb=blocked).started()
-            second = Running(*verb, "--health", CHECK, *QUICK, "--json", path, "--", "echo", "ran",
-                             connect=self.server.connect, env=self.env)
-            place = until(lambda: [p for p in queue(self.server, path) if not p["holder"]])[0]
-            self.fall_ill()
-            until(lambda: len(queue(self.server, path)) == 1, what="it withdraws")
-            third = Holder(self.server, path, verb=verb)
-            until(lambda: len(queue(self.server, path)) == 2)
-            self.recover()
-            until(lambda: len(queue(self.server, path)) == 3)
-            last = queue(self.server, path)[2]
+            first[path(verb)] = Holder(self.server, path(verb), verb=blocked).started()
+        second = {path(verb): Running(*verb, "--health", CHECK, *QUICK, "--json", path(verb), "--", "echo", "ran",
+                                      connect=self.server.connect, env=self.env) for verb in VERBS}
+        before = {path(verb): until(lambda verb=verb: [p for p in places(verb) if not p["holder"]])[0] for verb in VERBS}
+        self.fall_ill()
+        third = {}
+        for verb in VERBS:
+            until(lambda verb=verb: len(places(verb)) == 1, what="it withdraws")
+            third[path(verb)] = Holder(self.server, path(verb), verb=verb)
+            until(lambda verb=verb: len(places(verb)) == 2)
+        self.recover()
+        for verb in VERBS:
+            until(lambda verb=verb: len(places(verb)) == 3)
+            last, place = places(verb)[2], before[path(verb)]
             self.assertEqual(last["session"], place["session"], "it keeps its session")
             self.assertGreater(last["token"], place["token"])
-            first.run.end(signal.SIGTERM)
-            third.started().run.end(signal.SIGTERM)
-            r = second.end()
+            first[path(verb)].run.end(signal.SIGTERM)
+            third[path(verb)].started().run.end(signal.SIGTERM)
+            r = second[path(verb)].end()
             self.assertEqual((r.code, r.out), (0, "ran\n"), r)
             self.assertEqual([e["event"] for e in self.events(r) if e["event"].endswith("healthy")],
                              ["unhealthy", "healthy"])
