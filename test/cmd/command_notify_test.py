@@ -3,6 +3,7 @@
 The command of most tests is a Speaker: it sends what the test tells it to."""
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -15,6 +16,7 @@ import time
 import unittest
 
 from frozen_disk import FrozenDisk
+from gate_rig import is_sanitized
 from harness import UNSAFE, Running, Served, clave, free_port, scratch, server
 from lock_rig import LONG, TICK, Holder, alive, children, comm, queue, stat, until
 from notify_rig import Manager
@@ -389,6 +391,39 @@ class CommandNotify(Served):
             began = time.monotonic()
             s.heard(b"X_NONE=1")
             self.assertLess(time.monotonic() - began, 30)
+        self.assertEqual(s.end().code, 0)
+
+    @unittest.skipIf(is_sanitized(), "a sanitizer ends a process that has no memory")
+    def test_a_message_waits_for_a_thread(self):
+        """One that cannot be started is tried again; what the message says counts once, although a thread that was late
+        reports meanwhile."""
+        manager = self.manager()
+        s = self.speaker("/threads", "--notify", "command", env=manager.env())
+        clave_pid = s.run.process.pid
+        takers = lambda: [t for t in os.listdir(f"/proc/{clave_pid}/task") if comm(f"{clave_pid}/task/{t}") == "notify-taker"]
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            slow = socket.create_connection(server.getsockname())
+            self.addCleanup(server.accept()[0].close)
+            slow.setblocking(False)
+            with self.assertRaises(BlockingIOError):
+                while True:
+                    slow.send(bytes(65536))
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 60))
+            other = self.stranger(s)
+            os.kill(clave_pid, signal.SIGSTOP)  # its close is to be the last one
+            socket.send_fds(other, [b"X_NONE=1"], [slow.fileno()])
+            slow.close()
+            os.kill(clave_pid, signal.SIGCONT)
+            until(takers, what="a thread takes the first message")
+            before = resource.prlimit(clave_pid, resource.RLIMIT_AS, (1, resource.RLIM_INFINITY))
+            print(repr((b"X_ONCE=1", 1)), file=s.to)
+            until(lambda: not takers(), what="it was interrupted")
+            manager.hears("X_ONCE=1")
+            resource.prlimit(clave_pid, resource.RLIMIT_AS, before)
+            self.assertEqual(s.run.line(), "sent")
+        s.heard(b"X_LAST=1")
+        manager.hears("X_LAST=1")
+        self.assertEqual(manager.count("X_ONCE=1"), 1)
         self.assertEqual(s.end().code, 0)
 
     @unittest.skipUnless(os.geteuid() == 0 and os.path.exists("/dev/fuse"), "no file system can be mounted here")

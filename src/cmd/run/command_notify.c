@@ -459,7 +459,9 @@ static void command_notify_on_reports(uv_poll_t *poll, int status, int events)
     while (read(n->takers->reports[0], &index, sizeof index) == (ssize_t)sizeof index) {
         struct command_taker *t = &n->takers->list[index];
         t->runs = false;
-        if (n->taking && (t == n->taker || !n->taker))
+        /* An earlier taker that is free again lets reading go on, unless the message at the head of
+         * the queue, which has been heeded, waits for a thread: `late` starts one. */
+        if (n->taking && (t == n->taker || !uv_is_active((uv_handle_t *)&n->late)))
             command_notify_go_on(r);
     }
 }

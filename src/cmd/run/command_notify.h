@@ -53,8 +53,8 @@ struct command_notify {
     struct command_takers *takers; /* NULL: there is no socket */
     uv_poll_t reports;
     uv_timer_t late;
-    bool taking;                 /* such a message is in the queue, or nobody can take it off */
-    struct command_taker *taker; /* the taker that takes it off; NULL: none */
+    bool taking;                 /* such a message is being taken, or every taker is stuck */
+    struct command_taker *taker; /* takes it off; NULL: none, or `late` is to start one */
     struct timespec taken;       /* when that message was sent */
     char status[COMMAND_NOTIFY_STATUS_CAP]; /* the newest status; "": none */
     char shown[COMMAND_NOTIFY_STATUS_CAP];  /* the status that is shown */
