@@ -9,9 +9,13 @@ import queue
 import select
 import socket
 import socketserver
+import sys
 import threading
 import time
 import urllib.parse
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cmd"))
+from harness import free_port  # noqa: E402
 
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "src", "page")
 TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
@@ -50,7 +54,7 @@ class FixtureGate:
         self.held = 0  # answers held back
         self.streams, self.sockets = set(), set()
         self.lock = threading.RLock()
-        self.port, self.server = 0, None
+        self.port, self.server = free_port(), None  # it is ours while the gate is gone
         self.start()
 
     url = property(lambda self: f"http://127.0.0.1:{self.port}/ui/")
@@ -71,7 +75,6 @@ class FixtureGate:
 
         Handler.gate = gate
         self.server = Server(("127.0.0.1", self.port), Handler)
-        self.port = self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     def stop(self):

@@ -21,7 +21,7 @@ class Token(PageCase):
         b.one("#token-field").send_keys("right", Keys.ENTER)
         b.wait(lambda: self.rows() == ["/jobs/a"])
         b.see("Live")
-        self.assertEqual(b.all("dialog"), [])
+        b.wait(lambda: not b.all("dialog"))
         b.driver.refresh()
         b.wait(lambda: self.rows() == ["/jobs/a"])
         self.assertEqual(b.all("dialog"), [], "it is kept in the tab")
@@ -102,7 +102,8 @@ class Gone(PageCase):
         b.see("does not answer")
         b.go("deadlocks")
         b.go("locks")
-        self.assertIn("does not answer", b.text())
+        b.see("Locks", "h1")
+        b.see("does not answer")
         gate.start()
         b.wait(lambda: self.rows() == ["/jobs/a"])
 
@@ -134,12 +135,10 @@ class Fresh(PageCase):
         self.assertRegex(first, r"^as of \d\d:\d\d:\d\d$")
         b.wait(lambda: self.as_of() not in ("", first), "it goes on with each answer")
         gate.hold_back.clear()
-        began = time.monotonic()
         b.one(".foot .link-state.silent")
-        self.assertLess(time.monotonic() - began, 8)
         b.see("No answer", ".foot")
         stood, age = self.as_of(), b.text("#locks time")
-        self.assertLess(abs(clock(stood) - clock(time.strftime("%H:%M:%S", time.gmtime())) % 86400), 10)
+        self.assertLess((clock(time.strftime("%H:%M:%S", time.gmtime())) - clock(stood)) % 86400, 30)
         b.see("has not answered for a while", "#banner")
         b.see(f"how things were at {stood[6:]}", "#banner")
         self.assertEqual((self.as_of(), b.text("#locks time")), (stood, age))
@@ -161,9 +160,10 @@ class Fresh(PageCase):
         b = self.browser
         gate.figures.update(age_ms=3600000)
         b.one(".foot .link-state.silent")
-        stood = self.as_of()
         gate.stop()
         b.see("The gate does not answer.")
+        stood = self.as_of()  # before that, each answer was newer
+        self.assertGreater((clock(time.strftime("%H:%M:%S", time.gmtime())) - clock(stood)) % 86400, 3500)
         b.see(f"how things were at {stood[6:]}", "#banner")
 
 
