@@ -193,7 +193,7 @@ bool clave__web_is_known(const struct web_exchange *x)
     const char *secret = clave__web_header(x, "Clave-Session");
     struct sealed_session sealed;
     return x->who.is_known || (x->who.found == ACCESS_KNOWN && secret &&
-                               clave__unseal(x->web->sessions->key, secret, &sealed));
+                               clave__unseal(&x->web->sessions->key, secret, &sealed));
 }
 
 struct sender *clave__web_keep(struct web_exchange *x)

@@ -95,36 +95,39 @@ TEST(a_secret_is_made_and_read_with_its_key_only)
 {
     static const size_t lengths[] = {0, 1, 2, 3, 20, SEAL_AUTHS};
     for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
-        uint8_t key[SEAL_KEY] = {1, 2, 3}, other[SEAL_KEY] = {1, 2, 4};
+        static const uint8_t bytes[2][SEAL_KEY] = {{1, 2, 3}, {1, 2, 4}};
+        struct hmac_key key, other;
+        clave__hmac_take_key(&key, bytes[0], SEAL_KEY);
+        clave__hmac_take_key(&other, bytes[1], SEAL_KEY);
         struct sealed_session in = {.id = -77, .ttl_ms = 15000, .nauths = lengths[l]}, out;
         char text[SEAL_TEXT + 2];
         for (size_t i = 0; i < sizeof in.passwd; i++)
             in.passwd[i] = (uint8_t)(i * 17);
         for (size_t i = 0; i < in.nauths; i++)
             in.auths[i] = (char)(i * 31);
-        clave__seal(key, &in, text);
+        clave__seal(&key, &in, text);
         assert_int_equal(strlen(text), ((SEAL_TAG + SEAL_PLAIN + in.nauths) * 8 + 5) / 6);
         if (in.nauths == 0)
             assert_string_equal(text, OLD_SECRET);
-        assert_true(clave__unseal(key, text, &out));
+        assert_true(clave__unseal(&key, text, &out));
         assert_true(out.id == in.id && out.ttl_ms == in.ttl_ms && out.nauths == in.nauths);
         assert_memory_equal(out.passwd, in.passwd, sizeof in.passwd);
         assert_memory_equal(out.auths, in.auths, in.nauths);
-        assert_false(clave__unseal(other, text, &out));
+        assert_false(clave__unseal(&other, text, &out));
         for (size_t i = 0; text[i]; i++) {
             char was = text[i];
             text[i] = was == 'A' ? 'B' : 'A';
-            assert_false(clave__unseal(key, text, &out));
+            assert_false(clave__unseal(&key, text, &out));
             text[i] = was;
         }
-        assert_false(clave__unseal(key, "", &out));
+        assert_false(clave__unseal(&key, "", &out));
         size_t n = strlen(text);
         text[n] = 'A';
         text[n + 1] = '\0';
-        assert_false(clave__unseal(key, text, &out));
+        assert_false(clave__unseal(&key, text, &out));
         for (; n > 0; n--) { /* every beginning of it */
             text[n - 1] = '\0';
-            assert_false(clave__unseal(key, text, &out));
+            assert_false(clave__unseal(&key, text, &out));
         }
     }
 }

@@ -342,7 +342,7 @@ static clave_err contrib_rest_session_open(struct web_exchange *x, const struct 
     r->expire_ms = t->ttl_ms;
     r->wait.done = on_rest_session_open;
     clave__rand_uuid(&w->rand, r->uuid);
-    clave__seal_uuid(w->sessions->key, r->uuid); /* other random numbers of this generator are
+    clave__seal_uuid(&w->sessions->key, r->uuid); /* other random numbers of this generator are
                                                   * visible to clients */
     clave__timer_init(&r->timer, on_rest_session_expired);
     list_push_back(&w->rest_sessions, &r->link);

@@ -156,7 +156,7 @@ static bool session_request_unseal(struct web_exchange *x, struct sealed_session
     static const struct problem foreign = {
         .status = 403, .err = CLAVE_ENOAUTH, .code = "EOTHERKEY"};
     const char *secret = clave__web_header(x, "Clave-Session");
-    if (secret && clave__unseal(x->web->sessions->key, secret, out))
+    if (secret && clave__unseal(&x->web->sessions->key, secret, out))
         return true;
     if (secret)
         clave__web_problem(x, &foreign,

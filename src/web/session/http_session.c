@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/base64.h"
-#include "base/hash/sha1.h"
 #include "client/client_for_gate.h"
 #include "web/http/exchange.h"
 #include "web/http/sender.h"
@@ -33,36 +32,20 @@ enum { MARK_MS = 60000, FEW_MARKS = 64, MOST_MARKS = 4096 };
 
 /* ==== its secret ============================================================================== */
 
-enum { SHA1_BLOCK = 64, MOST_INPUT = 1 + SEAL_PLAIN + SEAL_AUTHS };
-
-static void seal_hmac(const uint8_t key[SEAL_KEY], const uint8_t *p, size_t n,
-                      uint8_t out[SHA1_LEN])
-{
-    uint8_t inner[SHA1_BLOCK + MOST_INPUT], outer[SHA1_BLOCK + SHA1_LEN];
-    assert(n <= MOST_INPUT);
-    memset(inner, 0x36, SHA1_BLOCK);
-    memset(outer, 0x5c, SHA1_BLOCK);
-    for (size_t i = 0; i < SEAL_KEY; i++) {
-        inner[i] ^= key[i];
-        outer[i] ^= key[i];
-    }
-    memcpy(inner + SHA1_BLOCK, p, n);
-    clave__sha1(inner, SHA1_BLOCK + n, outer + SHA1_BLOCK);
-    clave__sha1(outer, sizeof outer, out);
-}
+enum { MOST_INPUT = 1 + SEAL_PLAIN + SEAL_AUTHS };
 
 /* Different uses of the key never share an input, because the first byte tells them apart. */
-static void seal_tag(const uint8_t key[SEAL_KEY], const uint8_t *plain, size_t n,
+static void seal_tag(const struct hmac_key *key, const uint8_t *plain, size_t n,
                      uint8_t tag[SEAL_TAG])
 {
     assert(n < MOST_INPUT);
     uint8_t in[MOST_INPUT] = {'t'}, mac[SHA1_LEN];
     memcpy(in + 1, plain, n);
-    seal_hmac(key, in, 1 + n, mac);
+    clave__hmac(key, in, 1 + n, mac);
     memcpy(tag, mac, SEAL_TAG);
 }
 
-static void seal_mix(const uint8_t key[SEAL_KEY], const uint8_t tag[SEAL_TAG], uint8_t *text,
+static void seal_mix(const struct hmac_key *key, const uint8_t tag[SEAL_TAG], uint8_t *text,
                      size_t n)
 {
     uint8_t in[2 + SEAL_TAG] = {'s'}, mac[SHA1_LEN];
@@ -70,7 +53,7 @@ static void seal_mix(const uint8_t key[SEAL_KEY], const uint8_t tag[SEAL_TAG], u
     for (size_t i = 0; i < n; i++) {
         if (i % SHA1_LEN == 0) {
             in[1] = (uint8_t)(i / SHA1_LEN);
-            seal_hmac(key, in, sizeof in, mac);
+            clave__hmac(key, in, sizeof in, mac);
         }
         text[i] ^= mac[i % SHA1_LEN];
     }
@@ -90,7 +73,7 @@ static uint64_t seal_get(const uint8_t *at, size_t n)
     return v;
 }
 
-void clave__seal(const uint8_t key[SEAL_KEY], const struct sealed_session *s,
+void clave__seal(const struct hmac_key *key, const struct sealed_session *s,
                  char out[SEAL_TEXT + 1])
 {
     uint8_t bytes[SEAL_MOST], *plain = bytes + SEAL_TAG;
@@ -105,7 +88,7 @@ void clave__seal(const uint8_t key[SEAL_KEY], const struct sealed_session *s,
     clave__base64url(bytes, SEAL_TAG + n, out);
 }
 
-bool clave__unseal(const uint8_t key[SEAL_KEY], const char *text, struct sealed_session *out)
+bool clave__unseal(const struct hmac_key *key, const char *text, struct sealed_session *out)
 {
     uint8_t bytes[SEAL_MOST], tag[SEAL_TAG], *plain = bytes + SEAL_TAG, differs = 0;
     size_t n = strlen(text), len = 0;
@@ -127,11 +110,11 @@ bool clave__unseal(const uint8_t key[SEAL_KEY], const char *text, struct sealed_
     return true;
 }
 
-void clave__seal_uuid(const uint8_t key[SEAL_KEY], char uuid[CLAVE_UUID_TEXT + 1])
+void clave__seal_uuid(const struct hmac_key *key, char uuid[CLAVE_UUID_TEXT + 1])
 {
     uint8_t in[1 + CLAVE_UUID_TEXT] = {'u'}, mac[SHA1_LEN];
     memcpy(in + 1, uuid, CLAVE_UUID_TEXT);
-    seal_hmac(key, in, sizeof in, mac);
+    clave__hmac(key, in, sizeof in, mac);
     clave__uuid_mix(uuid, seal_get(mac, 8), seal_get(mac + 8, 8));
 }
 
@@ -139,19 +122,30 @@ void clave__seal_uuid(const uint8_t key[SEAL_KEY], char uuid[CLAVE_UUID_TEXT + 1
 
 struct claim_mark {
     struct list link;
+    struct map_node by_id;
+    const struct http_session *s;
     char uuid[CLAVE_UUID_TEXT + 1];
     int64_t at;  /* when this gate learnt of it */
     bool stands; /* the servers have it */
 };
 
+static bool claim_mark_eq(const struct map_node *node, const void *key)
+{
+    const void *at = (const char *)node - offsetof(struct claim_mark, by_id);
+    const struct claim_mark *m = at, *wanted = key;
+    return m->s == wanted->s && strcmp(m->uuid, wanted->uuid) == 0;
+}
+
 static struct claim_mark *claim_mark_find(const struct http_session *s, const char *id)
 {
-    for (struct list *l = s->marks.prev; l != &s->marks; l = l->prev) {
-        struct claim_mark *m = LIST_ENTRY(l, struct claim_mark, link);
-        if (strcmp(m->uuid, id) == 0)
-            return m;
-    }
-    return NULL;
+    struct claim_mark wanted = {.s = s};
+    size_t n = strlen(id);
+    if (n != CLAVE_UUID_TEXT)
+        return NULL;
+    memcpy(wanted.uuid, id, n);
+    struct map_node *node = clave__map_find(
+        &s->all->marks, clave__map_hash_bytes(&s->all->marks, id, n), claim_mark_eq, &wanted);
+    return node ? MAP_ENTRY(node, struct claim_mark, by_id) : NULL;
 }
 
 bool clave__http_session_has_mark(const struct http_session *s, const char *id)
@@ -175,6 +169,7 @@ void clave__http_session_mark_stands(struct http_session *s, const char *id)
 static void claim_mark_drop(struct http_session *s, struct claim_mark *m)
 {
     list_remove(&m->link);
+    clave__map_remove(&s->all->marks, &m->by_id);
     s->nmarks--;
     clave__mem_free(&s->all->web->mem, m);
 }
@@ -196,8 +191,11 @@ clave_err clave__http_session_mark(struct http_session *s, const char *id)
     if (!m)
         return CLAVE_ENOMEM;
     memcpy(m->uuid, id, sizeof m->uuid);
+    m->s = s;
     m->at = w->now;
     list_push_back(&s->marks, &m->link);
+    clave__map_insert(&s->all->marks, &m->by_id,
+                      clave__map_hash_bytes(&s->all->marks, id, CLAVE_UUID_TEXT));
     s->nmarks++;
     return CLAVE_OK;
 }
@@ -435,14 +433,18 @@ void clave__http_session_end(struct http_session *s, clave_err why, bool client_
 clave_err clave__http_sessions_new(struct web *w, const uint8_t *key)
 {
     struct http_sessions *ss = clave__mem_zalloc(&w->mem, sizeof *ss);
+    uint8_t own[SEAL_KEY];
     if (!ss)
         return CLAVE_ENOMEM;
     ss->web = w;
     list_init(&ss->all);
     list_init(&ss->ended);
     for (size_t i = 0; i < SEAL_KEY; i++)
-        ss->key[i] = key ? key[i] : (uint8_t)clave__rand_u64(&w->rand);
-    if (clave__map_init(&ss->by_id, &w->mem, clave__rand_u64(&w->rand)) != CLAVE_OK) {
+        own[i] = key ? key[i] : (uint8_t)clave__rand_u64(&w->rand);
+    clave__hmac_take_key(&ss->key, own, SEAL_KEY);
+    if (clave__map_init(&ss->by_id, &w->mem, clave__rand_u64(&w->rand)) != CLAVE_OK ||
+        clave__map_init(&ss->marks, &w->mem, clave__rand_u64(&w->rand)) != CLAVE_OK) {
+        clave__map_fini(&ss->by_id);
         clave__mem_free(&w->mem, ss);
         return CLAVE_ENOMEM;
     }
@@ -911,6 +913,7 @@ void clave__http_sessions_free(struct web *w)
     while (!list_empty(&ss->all))
         http_session_free(LIST_ENTRY(ss->all.next, struct http_session, link));
     clave__map_fini(&ss->by_id);
+    clave__map_fini(&ss->marks);
     clave__mem_free(&w->mem, ss);
     w->sessions = NULL;
 }
@@ -924,7 +927,7 @@ void clave__http_session_secret(struct http_session *s, char out[SEAL_TEXT + 1])
     struct sealed_session sealed = {.id = s->id, .ttl_ms = s->ttl_ms, .nauths = s->nauths};
     memcpy(sealed.auths, s->auths ? s->auths : "", s->nauths);
     memcpy(sealed.passwd, s->passwd, sizeof sealed.passwd);
-    clave__seal(s->all->key, &sealed, out);
+    clave__seal(&s->all->key, &sealed, out);
 }
 
 /* ==== proofs ================================================================================== */

@@ -36,6 +36,7 @@
 
 #include <stdint.h>
 
+#include "base/hash/sha1.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "base/rand.h"
@@ -71,13 +72,13 @@ struct sealed_session {
 };
 
 /* A session without identities has a text of 59 characters. */
-void clave__seal(const uint8_t key[SEAL_KEY], const struct sealed_session *s,
+void clave__seal(const struct hmac_key *key, const struct sealed_session *s,
                  char out[SEAL_TEXT + 1]);
 /* Returns false if no gate with this key has made the text. */
-bool clave__unseal(const uint8_t key[SEAL_KEY], const char *text, struct sealed_session *out);
+bool clave__unseal(const struct hmac_key *key, const char *text, struct sealed_session *out);
 
 /* Replaces a random UUID by another one, which only a holder of the key can derive from it. */
-void clave__seal_uuid(const uint8_t key[SEAL_KEY], char uuid[CLAVE_UUID_TEXT + 1]);
+void clave__seal_uuid(const struct hmac_key *key, char uuid[CLAVE_UUID_TEXT + 1]);
 
 /* ==== a session =============================================================================== */
 
@@ -87,10 +88,11 @@ struct sender;
 struct http_sessions {
     struct web *web;
     struct map by_id; /* those with a ZooKeeper session */
+    struct map marks; /* of all sessions, by the id of the claim */
     struct list all;
     struct list ended; /* kept so that their clients can learn the cause; oldest first */
     size_t nended;
-    uint8_t key[SEAL_KEY];
+    struct hmac_key key;
     /* Called with all nodes of a session, as listed after a commit on its present connection, or
      * with an error if the servers cannot list them. Takes up the nodes of claims that this gate
      * has not made (session_claims.c). */

@@ -107,28 +107,16 @@ static void slot_session_close(struct slot_command *s, clave_client *c)
 /* The machine id (machine-id(5)) is confidential. So the id for slots is the HMAC (RFC 2104, with
  * SHA-1) of our name with the machine id as the key, written as a UUID; the machine id cannot be
  * computed from it. */
-enum { MACHINE_ID_DIGITS = 32, KEY_LEN = 16, BLOCK_LEN = 64, TEXT_MAX = 32 };
+enum { MACHINE_ID_DIGITS = 32, KEY_LEN = 16 };
 
 static const char slot_id_file[] = "/etc/machine-id";
-
-/* The hash of one block, which is the key with every byte XORed with `pad`, followed by a text. */
-static void slot_machine_id_hash(const uint8_t key[KEY_LEN], uint8_t pad, const void *text,
-                                 size_t n, uint8_t out[SHA1_LEN])
-{
-    uint8_t block[BLOCK_LEN + TEXT_MAX];
-    memset(block, pad, BLOCK_LEN);
-    for (size_t i = 0; i < KEY_LEN; i++)
-        block[i] ^= key[i];
-    memcpy(block + BLOCK_LEN, text, n);
-    clave__sha1(block, BLOCK_LEN + n, out);
-}
 
 static void slot_machine_id_derive(const uint8_t key[KEY_LEN], uint8_t out[SHA1_LEN])
 {
     static const char name[] = "clave slot";
-    uint8_t inner[SHA1_LEN];
-    slot_machine_id_hash(key, 0x36, name, sizeof name - 1, inner);
-    slot_machine_id_hash(key, 0x5c, inner, sizeof inner, out);
+    struct hmac_key k;
+    clave__hmac_take_key(&k, key, KEY_LEN);
+    clave__hmac(&k, name, sizeof name - 1, out);
     out[6] = (uint8_t)((out[6] & 0x0f) | 0x50); /* mark it as a UUID made from a name, RFC 9562 */
     out[8] = (uint8_t)((out[8] & 0x3f) | 0x80);
 }
