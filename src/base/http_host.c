@@ -26,7 +26,7 @@ bool clave__http_begins(const char *text, const char *s, size_t n)
 
 bool clave__http_name_is(const char *text, size_t n, const char *name)
 {
-    return strlen(name) == n && clave__http_begins(name, text, n);
+    return clave__http_begins(name, text, n) && name[n] == '\0';
 }
 
 size_t clave__http_host_len(const char *host)

@@ -3,7 +3,6 @@
 #include "base/json_writer.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,6 +25,22 @@ size_t clave__json_escape(const void *bytes, size_t n, char out[JSON_ESCAPE_CAP]
         return (size_t)snprintf(out, JSON_ESCAPE_CAP, "\\u%04x", *p);
     memcpy(out, p, len);
     return len;
+}
+
+enum { JSON_DIGITS = 24 };
+
+/* Returns where the number begins: a print by snprintf takes ten times as long. */
+static const char *json_writer_digits(int64_t n, char room[JSON_DIGITS])
+{
+    uint64_t rest = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
+    char *at = room + JSON_DIGITS - 1;
+    *at = '\0';
+    do
+        *--at = (char)('0' + rest % 10);
+    while ((rest /= 10) > 0);
+    if (n < 0)
+        *--at = '-';
+    return at;
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -51,6 +66,16 @@ static void json_writer_put_text(struct json *j, const char *text)
     json_writer_put(j, text, strlen(text));
 }
 
+/* How many characters the text begins with that stand for themselves: printable ASCII, but for the
+ * quotation mark and the backslash. */
+static size_t json_writer_plain(const unsigned char *p, size_t n)
+{
+    size_t i = 0;
+    while (i < n && p[i] >= 0x20 && p[i] < 0x7f && p[i] != '"' && p[i] != '\\')
+        i++;
+    return i;
+}
+
 static void json_writer_put_string(struct json *j, const void *bytes, size_t n)
 {
     const unsigned char *p = bytes;
@@ -58,8 +83,11 @@ static void json_writer_put_string(struct json *j, const void *bytes, size_t n)
     size_t taken;
     json_writer_put_text(j, "\"");
     for (size_t i = 0; i < n && j->err == CLAVE_OK; i += taken) {
-        size_t len = clave__json_escape(p + i, n - i, piece, &taken);
-        json_writer_put(j, piece, len);
+        taken = json_writer_plain(p + i, n - i);
+        if (taken > 0)
+            json_writer_put(j, p + i, taken);
+        else
+            json_writer_put(j, piece, clave__json_escape(p + i, n - i, piece, &taken));
     }
     json_writer_put_text(j, "\"");
 }
@@ -84,9 +112,9 @@ void clave__json_key(struct json *j, const void *p, size_t n)
 
 void clave__json_int_key(struct json *j, int64_t n)
 {
-    char digits[24];
-    int len = snprintf(digits, sizeof digits, "%" PRId64, n);
-    clave__json_key(j, digits, (size_t)len);
+    char room[JSON_DIGITS];
+    const char *digits = json_writer_digits(n, room);
+    clave__json_key(j, digits, strlen(digits));
 }
 
 void clave__json_open(struct json *j, const char *key, char bracket)
@@ -126,16 +154,14 @@ void clave__json_string(struct json *j, const char *key, const char *text)
 
 void clave__json_int(struct json *j, const char *key, int64_t n)
 {
-    char digits[24];
-    snprintf(digits, sizeof digits, "%" PRId64, n);
-    clave__json_number(j, key, digits);
+    char room[JSON_DIGITS];
+    clave__json_number(j, key, json_writer_digits(n, room));
 }
 
 void clave__json_int64(struct json *j, const char *key, int64_t n)
 {
-    char digits[24];
-    snprintf(digits, sizeof digits, "%" PRId64, n);
-    clave__json_string(j, key, digits);
+    char room[JSON_DIGITS];
+    clave__json_string(j, key, json_writer_digits(n, room));
 }
 
 void clave__json_bool(struct json *j, const char *key, bool b)

@@ -7,7 +7,7 @@ void clave__log_list(const struct log *l, int level, const struct log_about *abo
                      va_list ap)
 {
     char line[2048]; /* of a start that is refused: two paths and what to do */
-    if (!l->cb)
+    if (!l->cb || (l->level && level > *l->level))
         return;
     vsnprintf(line, sizeof line, fmt, ap);
     if (l->about_cb)

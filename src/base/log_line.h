@@ -21,11 +21,14 @@ typedef void log_about_cb(void *arg, int level, const char *msg, const struct lo
 struct log {
     clave_log_cb *cb; /* NULL: no log */
     void *arg;
-    log_about_cb *about_cb; /* called in its place; may be NULL */
+    log_about_cb *about_cb;   /* called in its place; may be NULL */
+    const _Atomic int *level; /* lines that are less important would be dropped by the hook, so they
+                               * are not formatted; NULL: the hook gets every line */
 };
 
 /* Formats into a buffer of 2048 bytes (longer lines are cut), and only when there is a
- * hook. Lines are a contract: the wording is stable, with no pointers and no wall time. */
+ * hook that takes lines of this level. Lines are a contract: the wording is stable, with no
+ * pointers and no wall time. */
 __attribute__((format(printf, 3, 4))) void clave__log(const struct log *l, int level,
                                                       const char *fmt, ...);
 __attribute__((format(printf, 4, 5))) void clave__log_about(const struct log *l, int level,

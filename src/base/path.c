@@ -38,8 +38,8 @@ const char *clave__path_fault(const char *path, size_t n, bool sequential)
     if (n == 1)
         return NULL;
     for (size_t i = 0; i < n;) {
-        uint32_t c = 0;
-        size_t len = clave__utf8_decode(path + i, n - i, &c);
+        uint32_t c = (unsigned char)path[i];
+        size_t len = c < 0x80 ? 1 : clave__utf8_decode(path + i, n - i, &c);
         const char *fault = len ? path_char_fault(c) : "is not valid UTF-8";
         if (fault)
             return fault;

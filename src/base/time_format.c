@@ -178,6 +178,15 @@ static void rfc3339_date_of_days(int64_t days, int *year, int *month, int *day)
     *year = (int)(y + era * 400) + (*month <= 2);
 }
 
+/* Writes n digits and the character after them. Returns where the next one goes. */
+static char *rfc3339_put(char *to, int v, int n, char then)
+{
+    for (int i = n; i-- > 0; v /= 10)
+        to[i] = (char)('0' + v % 10);
+    to[n] = then;
+    return to + n + 1;
+}
+
 const char *clave__rfc3339_format(int64_t ms, char out[RFC3339_CAP])
 {
     int year, month, day;
@@ -188,11 +197,13 @@ const char *clave__rfc3339_format(int64_t ms, char out[RFC3339_CAP])
     int64_t days = (ms - FIRST_MS) / DAY_MS;
     int in_day = (int)((ms - FIRST_MS) % DAY_MS);
     rfc3339_date_of_days(days + FIRST_MS / DAY_MS, &year, &month, &day);
-    /* The remainders change nothing: they tell the compiler how many digits there are. */
-    snprintf(out, RFC3339_CAP, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ", (unsigned)year % 10000u,
-             (unsigned)month % 100u, (unsigned)day % 100u, (unsigned)in_day / 3600000u % 24u,
-             (unsigned)in_day / 60000u % 60u, (unsigned)in_day / 1000u % 60u,
-             (unsigned)in_day % 1000u);
+    char *at = rfc3339_put(out, year, 4, '-');
+    at = rfc3339_put(rfc3339_put(at, month, 2, '-'), day, 2, 'T');
+    at = rfc3339_put(at, in_day / 3600000, 2, ':');
+    at = rfc3339_put(at, in_day / 60000 % 60, 2, ':');
+    at = rfc3339_put(at, in_day / 1000 % 60, 2, '.');
+    at = rfc3339_put(at, in_day % 1000, 3, 'Z');
+    *at = '\0';
     return out;
 }
 

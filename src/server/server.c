@@ -55,7 +55,7 @@ static void server_take_limits(struct server *s, const struct server_options *o)
 
 static void server_take_options(struct server *s, const struct server_options *o)
 {
-    s->log = (struct log){o->log, o->log_arg, o->log_about};
+    s->log = (struct log){o->log, o->log_arg, o->log_about, NULL};
     s->audit.write = o->audit;
     s->audit.arg = o->audit_arg;
     s->driver.node_gone = o->node_gone;

@@ -36,7 +36,7 @@ TEST(json_has_what_a_line_is_about)
     l.format = LOG_JSON;
     l.level = CLAVE_LOG_INFO;
     l.file.fd = ends[1];
-    const struct log log = {serve_log_line, &l, serve_log_about};
+    const struct log log = {serve_log_line, &l, serve_log_about, &l.level};
     const struct log_about about = {.connection = "[::1]:5", .session = 0x10, .path = "/a b"};
     clave__log_about(&log, CLAVE_LOG_INFO, &about, "it is slow");
     clave__log(&log, CLAVE_LOG_INFO, "10.0.0.1:7 is /CN=x of session 0x9");

@@ -289,7 +289,7 @@ static clave_err serve_start_gate(struct serve *v, const struct fault *f)
                              .http = s->http,
                              .nhttp = s->nhttp,
                              .http_tls = s->tls,
-                             .log = {serve_gate_log, v, serve_gate_log_about},
+                             .log = {serve_gate_log, v, serve_gate_log_about, &v->c.log.level},
                              .metric_paths = s->metric_paths,
                              .audit = s->audit,
                              .data_dir = v->c.settings.run.data_dir,

@@ -15,7 +15,7 @@
 
 struct log configured_log(const struct configured *c)
 {
-    return (struct log){serve_log_line, (void *)(uintptr_t)&c->log, serve_log_about};
+    return (struct log){serve_log_line, (void *)(uintptr_t)&c->log, serve_log_about, &c->log.level};
 }
 
 const struct serve_settings *configured_now(const struct configured *c)
@@ -57,7 +57,7 @@ static void settings_load_log_faults(const struct log *log, const char *what, ch
 int configured_fail(const struct configured *c, clave_err err, char *fault)
 {
     struct configured_end end = {c, err == CLAVE_EINVAL ? EXIT_USAGE : exit_code_of(err)};
-    const struct log log = {settings_load_on_fault, &end, settings_load_on_fault_about};
+    const struct log log = {settings_load_on_fault, &end, settings_load_on_fault_about, NULL};
     if (*fault)
         settings_load_log_faults(&log, NULL, fault);
     else
@@ -176,7 +176,7 @@ int configured_read(struct configured *c)
     char why[FAULTS_CAP] = "", *rest = NULL;
     const struct fault f = {why, sizeof why};
     struct configured_end end = {c, EXIT_USAGE};
-    const struct log log = {settings_load_on_fault, &end, settings_load_on_fault_about};
+    const struct log log = {settings_load_on_fault, &end, settings_load_on_fault_about, NULL};
     /* The C library opens the file of the time zone when it first formats a time. Do that now:
      * later, for the date in the first answer over HTTP, it would make the loop wait for a disk. */
     tzset();
@@ -191,7 +191,8 @@ int configured_read(struct configured *c)
     c->settings.run.engine.log = serve_log_line;
     c->settings.run.engine.log_arg = &c->log;
     c->settings.run.engine.log_about = serve_log_about;
-    settings_tell_useless(&c->settings, &(struct log){serve_log_line, &c->log, serve_log_about});
+    const struct log to = configured_log(c);
+    settings_tell_useless(&c->settings, &to);
     return EXIT_OK;
 }
 

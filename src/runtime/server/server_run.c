@@ -241,7 +241,7 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
         return CLAVE_ENOMEM;
     memset(r, 0, sizeof *r); /* except `input`, whose pages are allocated when something is read */
     r->mem = clave__mem_or_default(o->engine.mem);
-    r->log = (struct log){o->engine.log, o->engine.log_arg, o->engine.log_about};
+    r->log = (struct log){o->engine.log, o->engine.log_arg, o->engine.log_about, NULL};
     r->dir.lock = r->dir.dir = -1;
     r->new_log = true;
     r->stats = DRIVER_STATS_UNKNOWN;

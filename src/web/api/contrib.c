@@ -343,7 +343,7 @@ static clave_err contrib_rest_session_open(struct web_exchange *x, const struct 
     r->wait.done = on_rest_session_open;
     clave__rand_uuid(&w->rand, r->uuid);
     clave__seal_uuid(&w->sessions->key, r->uuid); /* other random numbers of this generator are
-                                                  * visible to clients */
+                                                   * visible to clients */
     clave__timer_init(&r->timer, on_rest_session_expired);
     list_push_back(&w->rest_sessions, &r->link);
     clave__http_session_await(r->s, &r->wait);
