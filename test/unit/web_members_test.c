@@ -132,6 +132,32 @@ TEST(a_node_that_became_anothers_is_not_taken_for_its_own)
     webrig_free(r);
 }
 
+TEST(a_delete_that_is_late_does_not_meet_the_node_that_has_replaced_its_own)
+{
+    struct webrig *r = rig(&(struct webrig_options){.net = {.clients = 1}});
+    struct user u, v;
+    webrig_settle(r);
+    user_enter(r, &u);
+    user_enter(r, &v);
+    for (int version = 0; version < 2; version++) {
+        must(r, &u, "PUT /v1/members/g/a", "u", 201, "");
+        if (version == 1)
+            must(r, &u, "PUT /v1/members/g/a", "u2", 200, "\"version\": 1");
+        memnet_rule(r->net,
+                    (struct memnet_rule){
+                        .client = 2, .way = MEMNET_REQUEST, .op = OP_DELETE, .fate = MEMNET_HOLD});
+        struct webrig_call *c = asks(r, &u, "DELETE", "/v1/members/g/a", NULL);
+        assert_false(c->answered);
+        must(r, &v, "PUT /v1/members/g/a?replace", "v", 201, v.id);
+        memnet_clear(r->net);
+        webrig_advance(r, 100);
+        user_expects(c, 409);
+        webrig_end(c);
+        must(r, &v, "DELETE /v1/members/g/a", NULL, 204, "");
+    }
+    webrig_free(r);
+}
+
 /* The gate hears that the old node is gone before it has read the new one. */
 TEST(a_list_is_never_without_a_node_that_is_replaced)
 {

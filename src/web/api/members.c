@@ -10,11 +10,11 @@
  * Invariants: a node counts as the session's by its ephemeralOwner alone; the answer that there is
  * none is given after a commit on the session's connection, so that no server that lags hides the
  * node; a request changes or deletes only a node that it has seen to be its session's, or one whose
- * replacement was asked for, at the version that it has seen. Servers compare versions, not owners:
- * if the path has changed hands since the look, and the new node has come to the same version, the
- * change meets the new node. A write notices that by the owner in its answer, and looks again; a
- * delete cannot notice it. A node that is replaced is deleted in the transaction that makes the new
- * one. */
+ * replacement was asked for, at the version that it has seen. A node that is replaced is deleted in
+ * the transaction that makes the new one, which begins at another version. Servers compare
+ * versions, not owners: if the node was deleted after the look, made anew by somebody else, and has
+ * come to the version seen, the change meets the new node. A write notices that by the owner in its
+ * answer, and looks again; a delete cannot notice it. */
 #include "web/api/api.h"
 
 #include <inttypes.h>
@@ -293,7 +293,7 @@ static void on_own_node_changed(clave_async_client *c, const clave_result *res, 
         return;
     const struct own_node_request *r = x->state;
     bool raced = res->err == CLAVE_EBADVERSION || res->err == CLAVE_ENONODE;
-    const clave_stat *st = res->nops > 1 ? res->ops[1].stat : res->stat;
+    const clave_stat *st = res->nops > 1 ? res->ops[res->nops - 1].stat : res->stat;
     bool sets = res->err == CLAVE_OK && !r->removes && res->nops <= 1;
     if (raced)
         own_node_again(x, c, res->err);
@@ -308,16 +308,21 @@ static void on_own_node_changed(clave_async_client *c, const clave_result *res, 
         own_node_answer(x, res->nops > 1 ? 201 : 200, st);
 }
 
+/* The new node never has the version of the one that it replaces: it is set once if that was 0. So
+ * what the old one's session has sent meanwhile, a delete above all, does not meet the new node. */
 static clave_err own_node_replace(struct web_exchange *x, clave_async_client *c)
 {
     const struct own_node_request *r = x->state;
-    const clave_op ops[] = {{.kind = CLAVE_OP_DELETE, .path = r->node.path, .version = r->version},
-                            {.kind = CLAVE_OP_CREATE,
-                             .path = r->node.path,
-                             .data = r->node.data,
-                             .len = r->node.len,
-                             .mode = CLAVE_EPHEMERAL}};
-    return clave_async_multi(c, ops, 2, on_own_node_changed, x);
+    const struct own_node *n = &r->node;
+    const clave_op ops[] = {
+        {.kind = CLAVE_OP_DELETE, .path = n->path, .version = r->version},
+        {.kind = CLAVE_OP_CREATE,
+         .path = n->path,
+         .data = n->data,
+         .len = n->len,
+         .mode = CLAVE_EPHEMERAL},
+        {.kind = CLAVE_OP_SET, .path = n->path, .data = n->data, .len = n->len, .version = 0}};
+    return clave_async_multi(c, ops, r->version == 0 ? 3 : 2, on_own_node_changed, x);
 }
 
 static void own_node_change(struct web_exchange *x, clave_async_client *c, bool own)
