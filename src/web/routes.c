@@ -26,6 +26,7 @@ static const struct route routes[] = {
      ROUTE_QUIET | ROUTE_OWN},
     {"PATCH", "/v1/claims/{id}", WEB_LOCK, clave__web_patch_claim, NULL, 0},
     {"DELETE", "/v1/claims/{id}", WEB_LOCK, clave__web_delete_claim, "token", ROUTE_OWN},
+    /* hold.c */
     {"POST", "/v1/hold", WEB_LOCK, clave__web_post_hold, NULL, 0},
     /* slots.c */
     {"GET", "/v1/slots/{path}", WEB_READ, clave__web_get_slots, NULL, 0},

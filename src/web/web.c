@@ -37,7 +37,7 @@ clave_err clave__web_new(struct web **out, const struct web_options *o)
     clave_err err =
         w->o.hosts && w->o.connect ? clave__http_sessions_new(w, o->session_key) : CLAVE_ENOMEM;
     if (err == CLAVE_OK)
-        w->sessions->listed = clave__claims_look;
+        w->sessions->listed = clave__claims_listed;
     if (err == CLAVE_OK)
         err = clave__observe_new(w);
     if (err == CLAVE_OK)
@@ -115,7 +115,7 @@ static void web_exchange_refuse_closing(struct web_exchange *x)
  */
 static bool web_exchange_may_be_done(const struct web_exchange *x)
 {
-    bool asks = x->expected > 0 && !x->looking;
+    bool asks = x->expected > 0 && !x->only_reads;
     return x->begun || (asks && !clave__web_reads(x));
 }
 
@@ -151,7 +151,7 @@ static void web_on_exchange_late(struct timer *t, int64_t now)
     web_exchange_cancel(x);
     if (x->answered)
         return;
-    clave__web_problem_err(x, x->looking ? CLAVE_EUNREACHABLE : CLAVE_EOPTIMEOUT,
+    clave__web_problem_err(x, x->only_reads ? CLAVE_EUNREACHABLE : CLAVE_EOPTIMEOUT,
                            "finish the request", NULL);
 }
 

@@ -4,7 +4,8 @@
  *   session_request a request that names its session, and with which client a request is made:
  *                   that of its session, or the engine's own
  *   sessions        /v1/sessions
- *   claims          /v1/claims and /v1/hold: places in queues, which belong to a session
+ *   claims          /v1/claims: places in queues, which belong to a session
+ *   hold            /v1/hold: a claim that lives as long as its connection
  *   slots           /v1/slots, claims of kind "slot", FleetLock: places that belong to an owner
  *   locks           what is read from the gate's copy of the tree: /v1/locks, /v1/elections,
  *                   /v1/deadlocks, /v1/history, /v1/events, /metrics
@@ -35,7 +36,9 @@ web_handler clave__web_post_session, clave__web_list_sessions, clave__web_get_se
     clave__web_renew_session, clave__web_delete_session;
 /* claims.c */
 web_handler clave__web_post_claim, clave__web_get_claim, clave__web_patch_claim,
-    clave__web_delete_claim, clave__web_claim_alive, clave__web_post_hold;
+    clave__web_delete_claim, clave__web_claim_alive;
+/* hold.c */
+web_handler clave__web_post_hold;
 /* slots.c. The *_slot_claim handlers are those of /v1/claims for a claim of kind "slot". */
 web_handler clave__web_get_slots, clave__web_put_slots_limit, clave__web_break_slot;
 web_handler clave__web_post_slot_claim, clave__web_get_slot_claim, clave__web_patch_slot_claim,
@@ -77,45 +80,50 @@ typedef void session_step(struct session_request *k);
 struct session_request {
     struct web_exchange *x;
     struct http_session *s; /* NULL: the request has left it */
+    session_step *handle;   /* what the request is for: it begins when the session is ready, and
+                             * begins again with _lists_once */
+    session_step *next;     /* the one way in which the request goes on, when what it waits for has
+                             * come: by `wait` of the session, or by `poll` of its claims */
     struct session_wait wait;
-    struct claim *claim; /* valid while `poll` waits; NULL: none */
     struct claim_poll poll;
-    bool waits, polls;  /* whether `wait` and `poll` are in use */
-    bool told;          /* the request has waited for news of claims, and must be answered now */
-    uint64_t since;     /* how many proofs of the session were begun before the request arrived */
-    uint64_t made_on;   /* the connection on which the request made `claim`; 0: it has made none */
-    uint64_t tried_on;  /* the connection on which it asked who holds what its try did not get */
-    bool closes;        /* the session is this request's alone, and is closed with it */
-    void *arg;          /* belongs to the handler */
-    session_step *next; /* called when what `wait` waits for has come */
-    session_step *settled, *informed;
-    int settle_part;
-    unsigned looks;           /* how often the claims of the session were listed for this request */
-    const char *path, *tried; /* path and id of a claim that was not granted, while the request asks
-                               * who holds it */
-    void (*go)(struct web_exchange *x, clave_async_client *c); /* of clave__request_client */
+    struct claim *claim; /* valid while `poll` waits; NULL: none */
+    void *arg;           /* belongs to the handler */
+    uint64_t since;      /* how many proofs of the session were begun before the request arrived */
+    uint64_t made_on;    /* the connection on which the request made `claim`; 0: it has made none */
+    uint64_t tried_on;   /* the connection on which it asked who holds what its try did not get */
+    int64_t settles_by;  /* until when it waits for the state of every claim */
+    unsigned listings;   /* how often the claims of the session were listed for this request */
+    bool waited;         /* it has waited for news of its session's claims, and is answered now */
+    enum {
+        ANSWER_UNCHECKED,
+        ANSWER_PROVED,
+        ANSWER_LISTED
+    } checked;         /* of claims.c: what was done
+                        * before the answer */
+    const char *tried; /* the id of a claim that was not granted, while the request asks who holds
+                        * its path */
 };
 
-/* Finds the session of the header Clave-Session, attaches to it, and calls `live`, now or later.
+/* Finds the session of the header Clave-Session, attaches to it, and calls `handle`, now or later.
  * Otherwise answers: 401 without the header, 403 if the header proves nothing or another session
  * than `id` (NULL: any), 410 if the session has ended, or 503. */
-void clave__session_request(struct web_exchange *x, const char *id, session_step *live);
-/* The same, but `live` is called when all claims of the session are known here, also those that
+void clave__session_request(struct web_exchange *x, const char *id, session_step *handle);
+/* The same, but `handle` is called when all claims of the session are known here, also those that
  * another gate has made or released (session/claim.h). */
-void clave__session_request_informed(struct web_exchange *x, const char *id, session_step *live);
+void clave__session_request_informed(struct web_exchange *x, const char *id, session_step *handle);
 /* To be called before an answer that something of the session does not exist. What this gate
  * remembers does not prove that, because another gate may have taken the session over and made the
- * thing. Returns true if the servers are being asked, and `live` of _informed will run once more;
+ * thing. Returns true if the servers are being asked, and `handle` of _informed will run once more;
  * false if they have been asked already for this request, or if no other gate can have the
  * session. */
-bool clave__session_request_looks_once(struct session_request *k);
+bool clave__session_request_lists_once(struct session_request *k);
 /* The part of the ttl after which a look reports a claim of unknown state as suspended; and in
  * which a request that needs the claim to be held finds out. */
-enum { LOOK_SETTLES = 8, DEED_SETTLES = 2 };
-/* Calls `settled` when the state of every claim is known, or when 1/part of the ttl has passed
+enum { REPORT_SETTLES = 8, DEED_SETTLES = 2 };
+/* Calls `next` when the state of every claim is known, or when 1/part of the ttl has passed
  * since the request arrived. A claim that was granted at another gate is held here only when its
  * deadline is confirmed, which takes a relay interval. */
-void clave__session_request_settle(struct session_request *k, int part, session_step *settled);
+void clave__session_request_settle(struct session_request *k, int part, session_step *next);
 /* Makes the owner of a request whose session `s` is being made, and was entered. `leave` in `o`
  * calls clave__session_request_leave. Returns NULL if it has answered. */
 struct session_request *clave__session_request_new(struct web_exchange *x, struct http_session *s,
@@ -128,6 +136,10 @@ void clave__session_request_gone(struct session_request *k, clave_err why);
  * the request is answered because the session has ended (clave__session_request_gone). The wait is
  * called off when the request leaves its session. */
 struct session_wait *clave__session_request_await(struct session_request *k, session_step *next);
+/* Prepares k->poll likewise, to be handed to a function of session/claim.h: `next` is called at
+ * news of a claim. If the request waits for its session as well, with the same `next`, the first of
+ * the two to come calls off the other. */
+struct claim_poll *clave__session_request_poll(struct session_request *k, session_step *next);
 /* Calls `next` when the session is no longer being made or attached to (clave__http_session_await).
  */
 void clave__session_request_when_live(struct session_request *k, session_step *next);
@@ -164,6 +176,29 @@ void clave__web_check_parents(struct web_exchange *x, clave_async_client *c, con
 void clave__request_client_to_create(struct web_exchange *x, const char *path, request_client *go);
 
 /* ==== claims.c ================================================================================ */
+
+/* What a request for a claim asks for: k->arg of POST /v1/claims and /v1/hold. */
+struct claim_request {
+    struct claim_terms terms; /* `id` points to `own` if there is one */
+    int64_t ttl_ms;           /* of /v1/hold; 0: not given */
+    bool keyed;               /* the request has an Idempotency-Key; `own` is the id of its claim */
+    char own[CLAVE_UUID_TEXT + 1];
+    bool proved;    /* it was proved which claims the session has */
+    bool again;     /* it was started a second time: see post_restart */
+    const char *at; /* the node that the servers are asked about */
+};
+
+/* Reads and judges the body. NULL: it has answered. */
+struct claim_request *clave__claim_request_read(struct web_exchange *x);
+/* Calls `next` if the servers have nothing against the claim: no parent is missing that the sender
+ * may not make, and the leases of a semaphore say the same limit. Otherwise answers. */
+void clave__claim_request_check(struct session_request *k, session_step *next);
+/* Answers that the claim could not be made. */
+void clave__claim_request_refuse(struct session_request *k, clave_err err, const char *path);
+/* Answers with what k->claim is: `held` (200 or 201) if it is held, 202 if it waits, or why it was
+ * not granted. If another gate may have had the session, the state is checked before, and k->next
+ * then calls this once more. */
+void clave__claim_answer(struct session_request *k, unsigned held);
 
 /* Writes a claim as JSON. `proven`: since the request arrived it was proved that the claim is held,
  * or no other gate can have released it; otherwise the claim is not reported as held. */

@@ -1,21 +1,24 @@
 /* claims.c - /v1/claims: locks, leases and leaderships are asked for, waited for, given back.
  *
- * The usual path of POST /v1/claims:
+ * The usual path of POST /v1/claims, each step with the function that it is in. A request waits in
+ * one way: it sets k->next, the step that follows, and session_request.c calls that when what the
+ * request waits for has come.
  *
  *   clave__web_post_claim   the handler; a claim of kind "slot" goes on in slots.c
  *   session_request.c       finds the session of Clave-Session, waits until it is live, and lists
  *                           its claims if another gate may have made or released some
  *   post_claim              reads the body and Idempotency-Key, and checks the sender's role
- *   claim_request_look      looks for the claim of an earlier request for the same; if there is
- *                           none, looks at the servers for missing parents and the limit of a
- *                           semaphore, and then (claim_request_looked) for that claim once more
+ *   post_find               finds the claim of an earlier request for the same; if there is none,
+ *                           asks the servers for missing parents and the limit of a semaphore
+ *                           (clave__claim_request_check); then post_find_again finds a claim that
+ *                           came meanwhile
  *   post_make               makes the claim, or goes on with the earlier one: session_claims.c has
  *                           the claim, claim_kinds.c starts the recipe of its kind, and claim.c
- *                           moves the claim from state to state as the recipe reports, and tells
+ *                           moves the claim from state to state as the recipe reports, and calls
  *                           those who wait for it
  *   answer_wait             waits for news of the claim, as long as "Prefer: wait" says
- *   post_on_news            answers (answer_claim): 201 held, 202 waiting; http/answer.c writes the
- *                           answer, and runtime/gate passes it to the connection
+ *   post_answer             answers (clave__claim_answer): 201 held, 202 waiting; http/answer.c
+ *                           writes the answer, and runtime/gate passes it to the connection
  *
  * What may go wrong:
  *
@@ -23,11 +26,11 @@
  *     since another gate may have released it; then 409 (claim_request_refuse)
  *   - the session's earlier claim there is still being released: 503
  *   - the claim of this Idempotency-Key was released before: 410
- *   - a create finds a place that the session got at another gate (claim_request_is_excluded): the
- *     request goes on with that claim, or 409
+ *   - a create finds a place that the session got at another gate (post_is_excluded): the request
+ *     goes on with that claim, or 409
  *   - the lock is taken and the request may not wait: asks who holds it (try_ask_holder), then 409
  *   - another gate may have had the session since the request arrived: the state is proved before
- *     it is reported (answer_looks_closer)
+ *     it is reported (answer_checks)
  *   - the connection to the servers is lost: 202 "suspended", and the client asks again
  *   - the session ends: 410 (clave__session_request_gone)
  *   - the client hangs up (clave__session_request_leave), or the gate stops (post_stop)
@@ -48,29 +51,7 @@
 
 /* ==== what is asked for ======================================================================= */
 
-struct claim_request {
-    struct claim_terms terms; /* `id` points to `own` if there is one */
-    int64_t ttl_ms;           /* of /v1/hold; 0: not given */
-    bool keyed;               /* the request has an Idempotency-Key; `own` is the id of its claim */
-    char own[CLAVE_UUID_TEXT + 1];
-    bool proved;    /* it was proved which claims the session has */
-    bool again;     /* it was started a second time: see claim_request_restart */
-    const char *at; /* the node that the servers are asked about */
-    session_step *then;
-    void *arg; /* belongs to the handler */
-};
-
 enum { MOST_PATH = 8192, MOST_PERMITS = 1000 };
-
-static const clave_err was_released = CLAVE_OK;
-
-static const struct claim_kind *claim_request_kind(const char *name)
-{
-    const struct claim_kind *const *k = clave__claim_kinds;
-    while (*k && strcmp((*k)->name, name) != 0)
-        k++;
-    return *k;
-}
 
 /* ---- the body -------------------------------------------------------------------------------- */
 
@@ -135,14 +116,17 @@ static bool claim_request_read_terms(struct web_exchange *x, struct claim_reques
     return fine;
 }
 
-static struct claim_request *claim_request_read(struct web_exchange *x)
+struct claim_request *clave__claim_request_read(struct web_exchange *x)
 {
     struct claim_request *o = clave__web_must_alloc(x, sizeof *o);
     const char *name = "lock", *misfit = NULL;
     if (!o || !claim_request_read_terms(x, o, &name))
         return NULL;
     struct claim_terms *t = &o->terms;
-    t->kind = claim_request_kind(name);
+    const struct claim_kind *const *kind = clave__claim_kinds;
+    while (*kind && strcmp((*kind)->name, name) != 0)
+        kind++;
+    t->kind = *kind;
     t->traceparent = clave__web_header(x, "traceparent");
     if (!t->host)
         t->host = x->peer.address;
@@ -195,30 +179,40 @@ static void claim_request_refuse(struct session_request *k, const char *path, co
         id, path);
 }
 
-static void claim_request_refuse_for_now(struct session_request *k, const char *path)
+void clave__claim_request_refuse(struct session_request *k, clave_err err, const char *path)
 {
-    clave__web_refuse(k->x, 503, CLAVE_EINUSE, path,
-                      "what this session had on %s is still being given back", path);
+    assert(err != CLAVE_OK);
+    struct web_exchange *x = k->x;
+    if (err == CLAVE_EINUSE)
+        clave__web_refuse(x, 503, err, path,
+                          "what this session had on %s is still being given back", path);
+    else if (err == CLAVE_EQUOTA)
+        clave__web_refuse(x, 507, err, path,
+                          "a session has at most %d claims: end some, or use another session",
+                          SESSION_CLAIMS);
+    else
+        clave__web_problem_err(x, err, "claim", path);
 }
 
-static void claim_request_look(struct session_request *k, session_step *then);
-
-static void claim_request_look_again(struct session_request *k)
+static void claim_answer_released(struct session_request *k, const char *path, const char *text)
 {
-    const struct claim_request *o = k->arg;
-    claim_request_look(k, o->then);
+    static const clave_err released = CLAVE_OK;
+    const struct problem p = {410, CLAVE_ELOST, path, 0, clave__web_put_cause, &released, NULL};
+    clave__web_problem(k->x, &p, "%s", text);
 }
+
+static void post_find(struct session_request *k);
 
 /* The claim that is in the way may have been released at another gate, so this is proved first. */
 static void claim_request_prove(struct session_request *k)
 {
     struct claim_request *o = k->arg;
     o->proved = true;
-    clave__session_request_prove(k, claim_request_look_again);
+    clave__session_request_prove(k, post_find);
 }
 
 /* Sets k->claim to the claim of an earlier request for the same, if there is one. Returns false if
- * it has answered, or if it looks again later. */
+ * it has answered, or if the request begins again later. */
 static bool claim_request_find_own(struct session_request *k)
 {
     const struct claim_request *o = k->arg;
@@ -232,15 +226,10 @@ static bool claim_request_find_own(struct session_request *k)
         c ? !keyed && c->state > CLAIM_HELD : clave__claim_is_being_left(k->s, t->path, t->id);
     bool marked = !keyed && o->keyed && clave__http_session_has_mark(k->s, o->own);
     if (marked && !o->proved && !clave__http_session_mark_is_certain(k->s, o->own)) {
-        k->s->looked_on = 0; /* the proof deletes what is left of it */
+        k->s->listed_on = 0; /* the proof deletes what is left of it */
         claim_request_prove(k);
     } else if (marked) {
-        const struct problem over = {.status = 410,
-                                     .err = CLAVE_ELOST,
-                                     .path = t->path,
-                                     .members = clave__web_put_cause,
-                                     .arg = &was_released};
-        clave__web_problem(k->x, &over, "the claim of this Idempotency-Key was given back");
+        claim_answer_released(k, t->path, "the claim of this Idempotency-Key was given back");
     } else if (keyed && !claim_request_is_for(keyed, t)) {
         const struct problem reused = {.status = 409,
                                        .err = CLAVE_ENODEEXISTS,
@@ -248,7 +237,7 @@ static bool claim_request_find_own(struct session_request *k)
                                        .arg = keyed->place.uuid};
         clave__web_problem(k->x, &reused, "this Idempotency-Key was used for another claim");
     } else if (leaving) {
-        claim_request_refuse_for_now(k, t->path);
+        clave__claim_request_refuse(k, CLAVE_EINUSE, t->path);
     } else if (!keyed && c && (o->keyed || !claim_request_is_for(c, t))) {
         if (!o->proved && clave__http_session_is_shared(k->s))
             claim_request_prove(k);
@@ -261,49 +250,15 @@ static bool claim_request_find_own(struct session_request *k)
     return false;
 }
 
-/* If the session has got a place on this path at another gate, that place is the claim that this
- * request asks for, unless its key names a different one. */
-static bool claim_request_is_excluded(struct session_request *k)
-{
-    assert(k->arg && k->claim);
-    struct claim_request *o = k->arg;
-    const struct claim *c = k->claim;
-    if (!clave__claim_is_over(c) || c->why != CLAVE_ENODEEXISTS)
-        return false;
-    memcpy(o->own, c->other.uuid, sizeof o->own);
-    k->claim = NULL;
-    if (clave__claim_is_being_left(k->s, o->terms.path, o->own)) {
-        claim_request_refuse_for_now(k, o->terms.path);
-    } else if (o->keyed || !c->other.fits) {
-        claim_request_refuse(k, o->terms.path, o->own);
-    } else {
-        o->terms.id = o->own;
-        if (claim_request_find_own(k))
-            o->then(k);
-    }
-    return true;
-}
+/* ---- asking the servers --------------------------------------------------------------------- */
 
-/* ---- looking at the servers ------------------------------------------------------------------ */
-
-static void claim_request_looked(struct session_request *k)
+/* Nothing at the servers is in the way. */
+static void claim_request_checked(struct session_request *k)
 {
-    struct claim_request *o = k->arg;
     clave__web_timer_clear(k->x->web,
                            &k->x->timer); /* the timer was for the callbacks, which have all come */
-    k->x->looking = false;
-    if (claim_request_find_own(k))
-        o->then(k);
-}
-
-static bool claim_request_restart(struct session_request *k)
-{
-    struct claim_request *o = k->arg;
-    if (o->again)
-        return false;
-    o->again = true;
-    claim_request_looked(k);
-    return true;
+    k->x->only_reads = false;
+    k->next(k);
 }
 
 /* Returns false if the servers' answer is of no use; then the request has been answered. */
@@ -323,7 +278,7 @@ static bool claim_request_has_answer(struct session_request *k, clave_err err)
 static void claim_request_submitted(struct session_request *k, clave_err err)
 {
     const struct claim_request *o = k->arg;
-    k->x->looking = true;
+    k->x->only_reads = true;
     if (err == CLAVE_OK)
         clave__web_expect(k->x);
     else if (claim_request_has_answer(k, err))
@@ -355,7 +310,7 @@ static void on_claim_request_lease(clave_async_client *c, const clave_result *re
     if (text)
         clave__identity_parse(text, res->len, &id);
     if (id.limit == 0 || id.limit == o->terms.limit) {
-        claim_request_looked(k);
+        claim_request_checked(k);
         return;
     }
     const struct problem p = {.status = 409,
@@ -379,7 +334,7 @@ static void on_claim_request_leases(clave_async_client *c, const clave_result *r
     if (!claim_request_has_answer(k, res->err))
         return;
     if (res->err != CLAVE_OK || res->nnames == 0) {
-        claim_request_looked(k);
+        claim_request_checked(k);
         return;
     }
     o->at = clave__web_child(x, o->at, res->names[0]);
@@ -387,12 +342,12 @@ static void on_claim_request_leases(clave_async_client *c, const clave_result *r
                                      : CLAVE_ENOMEM);
 }
 
-static void claim_request_look_at_limit(struct web_exchange *x, clave_async_client *c)
+static void claim_request_check_limit(struct web_exchange *x, clave_async_client *c)
 {
     struct session_request *k = x->owned;
     struct claim_request *o = k->arg;
     if (o->terms.kind->queue != QUEUE_LEASE) {
-        claim_request_looked(k);
+        claim_request_checked(k);
         return;
     }
     o->at = clave__web_child(x, o->terms.path, "leases");
@@ -400,21 +355,11 @@ static void claim_request_look_at_limit(struct web_exchange *x, clave_async_clie
         k, o->at ? clave_async_children(c, o->at, NULL, on_claim_request_leases, x) : CLAVE_ENOMEM);
 }
 
-/* ---- all of it ---- */
-
-static void claim_request_look(struct session_request *k, session_step *then)
+void clave__claim_request_check(struct session_request *k, session_step *next)
 {
-    assert(k->arg && k->s);
-    struct claim_request *o = k->arg;
-    struct web_exchange *x = k->x;
-    o->then = then;
-    if (!claim_request_find_own(k))
-        return;
-    if (k->claim) {
-        then(k);
-        return;
-    }
-    clave__web_check_parents(x, k->s->client, o->terms.path, claim_request_look_at_limit);
+    const struct claim_request *o = k->arg;
+    k->next = next;
+    clave__web_check_parents(k->x, k->s->client, o->terms.path, claim_request_check_limit);
     if (k->s)
         clave__http_session_flush(k->s);
 }
@@ -464,7 +409,7 @@ void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven)
     if (c->state == CLAIM_HELD) {
         clave__json_int64(j, "token", c->grant.token);
         if (proven)
-            clave__json_int(j, "valid_ms", clave__claim_tell_valid(c, x->arrived));
+            clave__json_int(j, "valid_ms", clave__claim_report_valid_ms(c, x->arrived));
         clave__json_string(j, "node", c->node);
         if (c->forbidden)
             clave__web_put_cause(j, &(const clave_err){CLAVE_EAUTHFAILED});
@@ -494,7 +439,7 @@ static void answer_claim_end(struct session_request *k)
     bool refused = c->why == CLAVE_ENOAUTH || (c->granted_at == 0 && !clave__web_is_cause(c->why));
     struct problem p = {.status = 410,
                         .err = CLAVE_ELOST,
-                        .path = clave__web_sprintf(x, "%s", c->path),
+                        .path = x->deed.path,
                         .members = clave__web_put_cause,
                         .arg = &why};
     if (c->why == CLAVE_EBUSY || c->why == CLAVE_EDEADLOCK) {
@@ -526,7 +471,8 @@ static void try_put_holder(struct json *j, const void *arg)
     clave__json_close(j, '}');
 }
 
-static void post_on_news(struct claim_poll *p);
+static void post_claim(struct session_request *k);
+static bool post_restart(struct session_request *k);
 
 /* The id of the claim to which this node belongs; NULL: the node is not of a claim. */
 static const char *try_claim_of_holder(struct session_request *k, const char *node)
@@ -539,9 +485,10 @@ static const char *try_claim_of_holder(struct session_request *k, const char *no
  * try had ended, or it is the place of the try, which is being deleted. */
 static void try_found_own(struct session_request *k, const char *id)
 {
-    struct problem p = {.status = 409, .err = CLAVE_EBUSY, .path = k->path, .retry_after_s = 1};
-    bool left = !k->path || clave__claim_is_being_left(k->s, k->path, id);
-    if (!left && k->poll.done == post_on_news && claim_request_restart(k))
+    struct problem p = {
+        .status = 409, .err = CLAVE_EBUSY, .path = k->x->deed.path, .retry_after_s = 1};
+    bool left = !p.path || clave__claim_is_being_left(k->s, p.path, id);
+    if (!left && k->handle == post_claim && post_restart(k))
         return;
     clave__web_problem(k->x, &p, "%s was not granted to this request, and %s",
                        p.path ? p.path : "it",
@@ -556,7 +503,9 @@ static void try_on_holder(clave_async_client *client, clave_err err, const clave
     if (!clave__web_expected(x))
         return;
     struct session_request *k = x->owned;
-    struct problem p = {.status = 409, .err = CLAVE_EBUSY, .path = k->path, .retry_after_s = 1};
+    struct problem p = {
+        .status = 409, .err = CLAVE_EBUSY, .path = k->x->deed.path, .retry_after_s = 1};
+    const char *path = p.path ? p.path : "it";
     if (err == CLAVE_EEXPIRED || !clave__http_session_is_live(k->s)) {
         clave__session_request_gone(k, k->s->why ? k->s->why : err);
         return;
@@ -581,14 +530,14 @@ static void try_on_holder(clave_async_client *client, clave_err err, const clave
                            "%s was not granted, and nobody holds it: it was released meanwhile, or "
                            "the first candidate is left over, or the server was restored from a "
                            "backup and grants nothing yet",
-                           p.path ? p.path : "it");
+                           path);
     else if (err == CLAVE_OK && list[0].left_over)
         clave__web_problem(x, &p,
                            "%s was not granted: no session owns %s, the first of its queue, which "
                            "is left over and never ends by itself",
-                           p.path ? p.path : "it", list[0].node);
+                           path, list[0].node);
     else if (err == CLAVE_OK)
-        clave__web_problem(x, &p, "%s is held by another", p.path ? p.path : "it");
+        clave__web_problem(x, &p, "%s is held by another", path);
     else { /* no server has answered: perhaps nobody holds the lock, and the place of this try is
             * still there */
         p.status = 504;
@@ -596,7 +545,7 @@ static void try_on_holder(clave_async_client *client, clave_err err, const clave
         clave__web_problem(x, &p,
                            "%s was not granted yet, and it is not known whether the place of this "
                            "request is deleted: %s",
-                           p.path ? p.path : "it", clave_strerror(err));
+                           path, clave_strerror(err));
     }
 }
 
@@ -610,7 +559,6 @@ static bool try_ask_holder(struct session_request *k)
         return false;
     if (c->kind->holders(client, c->path, try_on_holder, k->x) != CLAVE_OK)
         return false;
-    k->path = clave__web_sprintf(k->x, "%s", c->path);
     k->tried = clave__web_sprintf(k->x, "%s", c->place.uuid);
     k->tried_on = k->s->attached ? clave_async_client_connection(client) : 0;
     k->claim = NULL; /* a repeated request makes a new claim, and this one is forgotten */
@@ -629,21 +577,6 @@ static bool answer_is_proven(const struct session_request *k)
     return made || clave__http_session_is_proven(s, k->since);
 }
 
-/* Waits for its position from a listing on the present connection. */
-static void answer_await_place(struct session_request *k)
-{
-    k->told = true;
-    k->poll.wants_end = false;
-    k->poll.wants_position = true;
-    clave__claim_await(k->claim, &k->poll, k->x->web->now + k->s->ttl_ms / LOOK_SETTLES);
-}
-
-static void answer_on_proven(struct session_request *k)
-{
-    clave__claim_poll_cancel(&k->poll);
-    answer_await_place(k);
-}
-
 /* Another gate may have released a claim that is held here, or may hold a claim that waits here. A
  * release at another gate is news, and so is the grant of a waiting claim. The loss of its
  * connection is news, too: then the client asks again, at the gate of its choice, and this gate
@@ -651,40 +584,45 @@ static void answer_on_proven(struct session_request *k)
 static void answer_prove(struct session_request *k)
 {
     bool holds = k->claim->state == CLAIM_HELD;
-    k->poll.wants_end = holds;
-    k->poll.wants_position = false;
-    clave__claim_await(k->claim, &k->poll, CLAVE_NEVER);
-    clave__http_session_prove_since(k->s, clave__session_request_await(k, answer_on_proven),
+    struct claim_poll *p = clave__session_request_poll(k, k->next);
+    k->checked = ANSWER_PROVED;
+    p->wants_end = holds;
+    clave__claim_await(k->claim, p, CLAVE_NEVER);
+    clave__http_session_prove_since(k->s, clave__session_request_await(k, k->next),
                                     holds ? k->s->asked : k->since);
 }
 
 /* Returns true if the state must be checked first; the answer follows then. That a claim waits is
  * proved only when it is about to be reported, so a grant costs nothing extra; any proof begun
- * since the request arrived will do. */
-static bool answer_looks_closer(struct session_request *k)
+ * since the request arrived will do. Then a listing on the present connection must have shown its
+ * position, for which the request waits a part of the ttl. */
+static bool answer_checks(struct session_request *k)
 {
     const struct claim *c = k->claim;
-    if (k->told || c->state >= CLAIM_HELD || !k->s->attached ||
+    if (k->checked == ANSWER_LISTED || c->state >= CLAIM_HELD || !k->s->attached ||
         !clave__http_session_is_shared(k->s))
         return false;
-    if (!answer_is_proven(k))
+    if (k->checked == ANSWER_UNCHECKED && !answer_is_proven(k)) {
         answer_prove(k);
-    else if (!clave__claim_is_fresh(c))
-        answer_await_place(k);
-    else
+        return true;
+    }
+    if (k->checked == ANSWER_UNCHECKED && clave__claim_is_fresh(c))
         return false;
+    struct claim_poll *p = clave__session_request_poll(k, k->next);
+    k->checked = ANSWER_LISTED;
+    p->wants_position = true;
+    clave__claim_await(k->claim, p, k->x->web->now + k->s->ttl_ms / REPORT_SETTLES);
     return true;
 }
 
 /* ---------------------------------------------------------------------------------------------- */
 
-static void answer_claim(struct session_request *k, unsigned held)
+void clave__claim_answer(struct session_request *k, unsigned held)
 {
     assert(k->claim && (held == 200 || held == 201));
     struct web_exchange *x = k->x;
     struct claim *c = k->claim;
-    clave__session_wait_cancel(&k->wait);
-    if (answer_looks_closer(k))
+    if (answer_checks(k))
         return;
     bool tried = clave__claim_is_over(c) && c->why == CLAVE_EBUSY;
     if (tried && !clave__http_session_is_live(k->s)) {
@@ -711,16 +649,9 @@ static void answer_claim(struct session_request *k, unsigned held)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-static void post_on_news(struct claim_poll *p)
+static void get_answer(struct session_request *k)
 {
-    struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
-    if (!claim_request_is_excluded(k))
-        answer_claim(k, 201);
-}
-
-static void get_on_news(struct claim_poll *p)
-{
-    answer_claim(LIST_ENTRY(p, struct session_request, poll), 200);
+    clave__claim_answer(k, 200);
 }
 
 /* Returns false if too many requests wait, and has answered so. This is checked after the session
@@ -734,48 +665,25 @@ static bool answer_may_wait(struct session_request *k)
 /* Without "Prefer: wait", a new claim is answered as soon as its place in the queue is known, and a
  * GET is answered with what is known already: such a request does not count as waiting, so it must
  * not wait. */
-static void answer_wait(struct session_request *k, void (*done)(struct claim_poll *p))
+static void answer_wait(struct session_request *k, session_step *answer)
 {
     int64_t wait = clave__web_prefer_wait(k->x), now = k->x->web->now;
-    bool looks = done == get_on_news;
-    k->polls = true;
-    k->poll.done = done;
-    k->poll.wants_position = wait < 0;
-    if (wait < 0 && looks)
+    bool gets = answer == get_answer;
+    struct claim_poll *p = clave__session_request_poll(k, answer);
+    p->wants_position = wait < 0;
+    if (wait < 0 && gets)
         wait = 0;
     if (wait < 0 || wait > LONGEST_POLL_MS)
         wait = LONGEST_POLL_MS;
-    if (k->claim->trying && !looks)
+    if (k->claim->trying && !gets)
         wait = LONGEST_POLL_MS; /* a try ends soon by itself */
     if (k->claim->state == CLAIM_HELD && clave__http_session_is_shared(k->s))
         answer_prove(k);
     else
-        clave__claim_await(k->claim, &k->poll, now + wait);
+        clave__claim_await(k->claim, p, now + wait);
 }
 
 /* ---- POST /v1/claims ------------------------------------------------------------------------- */
-
-static void post_refuse(struct session_request *k, clave_err err, const char *path)
-{
-    assert(err != CLAVE_OK);
-    struct web_exchange *x = k->x;
-    if (err == CLAVE_EINUSE)
-        clave__web_refuse(x, 503, err, path,
-                          "what this session had there before is still being given back");
-    else if (err == CLAVE_EQUOTA)
-        clave__web_refuse(x, 507, err, path,
-                          "a session has at most %d claims: end some, or use another session",
-                          SESSION_CLAIMS);
-    else
-        clave__web_problem_err(x, err, "claim", path);
-}
-
-/* True if the body names this session, or none. */
-static bool post_is_of_session(const struct http_session *s, const struct claim_terms *t)
-{
-    int64_t id;
-    return !t->session || (clave__web_parse_int(t->session, &id) && id == s->id);
-}
 
 /* The gate stops. With a shared key another gate can go on with the place, which is kept and
  * reported without a proof that it is held. Without one nobody can, and the place stands until the
@@ -798,6 +706,8 @@ static void post_stop(struct web_exchange *x)
 static const struct exchange_owner post_owner = {.leave = clave__session_request_leave,
                                                  .stop = post_stop};
 
+static void post_answer(struct session_request *k);
+
 /* Nothing is in the way of the claim: makes it, or goes on with that of an earlier request. */
 static void post_make(struct session_request *k)
 {
@@ -810,22 +720,81 @@ static void post_make(struct session_request *k)
         err = clave__web_admit_claim(k->x, k->claim);
     if (err == CLAVE_OK) {
         clave__web_own_as(k->x, &post_owner);
-        answer_wait(k, post_on_news);
+        answer_wait(k, post_answer);
         return;
     }
     if (k->claim && !repeated)
         clave__claim_release(k->claim);
-    post_refuse(k, err, o->terms.path);
+    clave__claim_request_refuse(k, err, o->terms.path);
+}
+
+/* If the session has got a place on this path at another gate, that place is the claim that this
+ * request asks for, unless its key names a different one. */
+static bool post_is_excluded(struct session_request *k)
+{
+    assert(k->arg && k->claim);
+    struct claim_request *o = k->arg;
+    const struct claim *c = k->claim;
+    if (!clave__claim_is_over(c) || c->why != CLAVE_ENODEEXISTS)
+        return false;
+    memcpy(o->own, c->other.uuid, sizeof o->own);
+    k->claim = NULL;
+    if (clave__claim_is_being_left(k->s, o->terms.path, o->own)) {
+        clave__claim_request_refuse(k, CLAVE_EINUSE, o->terms.path);
+    } else if (o->keyed || !c->other.fits) {
+        claim_request_refuse(k, o->terms.path, o->own);
+    } else {
+        o->terms.id = o->own;
+        if (claim_request_find_own(k))
+            post_make(k);
+    }
+    return true;
+}
+
+static void post_answer(struct session_request *k)
+{
+    if (!post_is_excluded(k))
+        clave__claim_answer(k, 201);
+}
+
+/* The servers were asked, and the session may have got the claim meanwhile. */
+static void post_find_again(struct session_request *k)
+{
+    if (claim_request_find_own(k))
+        post_make(k);
+}
+
+static bool post_restart(struct session_request *k)
+{
+    struct claim_request *o = k->arg;
+    if (o->again)
+        return false;
+    o->again = true;
+    k->next = post_find_again;
+    claim_request_checked(k);
+    return true;
+}
+
+static void post_find(struct session_request *k)
+{
+    if (!claim_request_find_own(k))
+        return;
+    if (k->claim)
+        post_make(k);
+    else
+        clave__claim_request_check(k, post_find_again);
 }
 
 static void post_claim(struct session_request *k)
 {
     struct web_exchange *x = k->x;
     const char *key = clave__web_header(x, "Idempotency-Key");
-    struct claim_request *o = answer_may_wait(k) ? claim_request_read(x) : NULL;
+    struct claim_request *o = answer_may_wait(k) ? clave__claim_request_read(x) : NULL;
     if (!o)
         return;
-    if (o->ttl_ms != 0 || !post_is_of_session(k->s, &o->terms)) {
+    int64_t id = k->s->id;
+    bool fits = !o->terms.session || clave__web_parse_int(o->terms.session, &id);
+    if (o->ttl_ms != 0 || !fits || id != k->s->id) {
         clave__web_bad_request(
             x, "\"session\" is another than that of Clave-Session, or \"ttl_ms\" is "
                "given, which is the session's: see POST /v1/sessions");
@@ -840,7 +809,7 @@ static void post_claim(struct session_request *k)
     if (!o->terms.name)
         o->terms.name = k->s->name;
     k->arg = o;
-    claim_request_look(k, post_make);
+    post_find(k);
 }
 
 /* ---- GET -------------------------------------------------------------------------- */
@@ -857,8 +826,6 @@ static void get_note_deed(struct session_request *k, const struct claim *c)
  * once more when the servers have been asked. */
 static struct claim *get_named(struct session_request *k)
 {
-    const struct problem over = {
-        .status = 410, .err = CLAVE_ELOST, .members = clave__web_put_cause, .arg = &was_released};
     struct web_exchange *x = k->x;
     bool marked = clave__http_session_has_mark(k->s, x->params[0]), blind = k->s->blind;
     k->claim = clave__claim_find(k->s, x->params[0]);
@@ -866,13 +833,13 @@ static struct claim *get_named(struct session_request *k)
     if (k->claim)
         return k->claim;
     bool certain = clave__http_session_mark_is_certain(k->s, x->params[0]);
-    if (marked && !certain && clave__session_request_looks_once(k))
+    if (marked && !certain && clave__session_request_lists_once(k))
         return NULL; /* the proof deletes what is left of the claim */
     if (marked)
-        clave__web_problem(x, &over, "the claim was given back");
-    else if (clave__claim_is_sought(k->s, x->params[0]) || clave__http_session_must_look(k->s))
+        claim_answer_released(k, NULL, "the claim was given back");
+    else if (clave__claim_is_sought(k->s, x->params[0]) || clave__http_session_must_list(k->s))
         clave__web_refuse(x, 503, CLAVE_EINUSE, NULL, "the outcome of this claim is not known yet");
-    else if (!clave__session_request_looks_once(k))
+    else if (!clave__session_request_lists_once(k))
         clave__web_refuse(x, 404, CLAVE_ENOTHELD, NULL, "the session has no such claim%s",
                           blind ? " that this gate knows. If another gate made it, or this one "
                                   "before a restart, POST it again with its id as Idempotency-Key"
@@ -891,7 +858,7 @@ static void get_claim(struct session_request *k)
     if (clave__web_may(x, WEB_LOCK, c->path)) {
         (void)clave__web_admit_claim(
             x, c); /* if there is no memory, the claim keeps its previous sender */
-        answer_wait(k, get_on_news);
+        answer_wait(k, get_answer);
     } else {
         clave__web_must(x, WEB_LOCK, x->acts_on);
     }
@@ -921,10 +888,20 @@ static void patch_on_described(void *arg, clave_err err)
     bool lost = change->err == CLAVE_ELOST || change->err == CLAVE_ENONODE;
     x->begun = true;
     if (k->claim && (change->err == CLAVE_OK || lost))
-        answer_wait(k, get_on_news); /* answers with what the claim is now */
+        answer_wait(k, get_answer); /* answers with what the claim is now */
     else
         clave__web_problem_err(x, change->err != CLAVE_OK ? change->err : CLAVE_ELOST,
                                "change what is said of", x->deed.path);
+}
+
+/* The claim that the request changes: as get_named, and the sender has the role on its path. */
+static struct claim *get_changed(struct session_request *k, const char *what)
+{
+    struct web_exchange *x = k->x;
+    struct claim *c = get_named(k);
+    if (c && !x->deed.path)
+        clave__web_problem_err(x, CLAVE_ENOMEM, what, x->params[0]);
+    return c && !x->answered && clave__web_must(x, WEB_LOCK, x->deed.path) ? c : NULL;
 }
 
 static bool patch_read_said(struct web_exchange *x, clave_identity *said)
@@ -954,12 +931,8 @@ static void patch_claim(struct session_request *k)
     struct problem early = {.status = 409, .err = CLAVE_ENOTHELD, .retry_after_s = 1};
     struct claim_change *change;
     clave_identity said;
-    struct claim *c = get_named(k);
-    if (!c)
-        return;
-    if (!x->deed.path)
-        clave__web_problem_err(x, CLAVE_ENOMEM, "change what is said of", x->params[0]);
-    if (x->answered || !clave__web_must(x, WEB_LOCK, x->deed.path) || !patch_read_said(x, &said))
+    struct claim *c = get_changed(k, "change what is said of");
+    if (!c || !patch_read_said(x, &said))
         return;
     if (c->state > CLAIM_HELD) {
         answer_claim_end(k);
@@ -982,7 +955,7 @@ static void patch_claim(struct session_request *k)
         clave__web_problem(x, &early,
                            "%s has no node yet that could say something else: ask again when it is "
                            "held",
-                           early.path ? early.path : "it");
+                           early.path);
     else
         clave__web_problem_err(x, err, "change what is said of", early.path);
 }
@@ -993,13 +966,12 @@ static void patch_claim(struct session_request *k)
  * renewal or a GET only shows that the client is there, which may renew from a timer while its work
  * hangs. */
 
-static void alive_on_answer(struct claim_poll *p)
+static void alive_answer(struct session_request *k)
 {
-    struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
     struct web_exchange *x = k->x;
-    clave_err err = clave__claim_alive_answer(k->claim, p);
+    clave_err err = clave__claim_alive_answer(k->claim, &k->poll);
     if (k->claim->state > CLAIM_HELD || err == CLAVE_OK)
-        answer_claim(k, 200);
+        clave__claim_answer(k, 200);
     else
         clave__web_problem_err(x, err, "note a sign of life of", x->deed.path);
 }
@@ -1008,12 +980,8 @@ static void alive_give_sign(struct session_request *k)
 {
     struct web_exchange *x = k->x;
     struct problem early = {.status = 409, .err = CLAVE_ENOTHELD, .retry_after_s = 1};
-    struct claim *c = get_named(k);
+    struct claim *c = get_changed(k, "note a sign of life of");
     if (!c)
-        return;
-    if (!x->deed.path)
-        clave__web_problem_err(x, CLAVE_ENOMEM, "note a sign of life of", x->params[0]);
-    if (x->answered || !clave__web_must(x, WEB_LOCK, x->deed.path))
         return;
     early.path = x->deed.path;
     if (c->depend_ms == 0) {
@@ -1022,7 +990,7 @@ static void alive_give_sign(struct session_request *k)
                                "depend on signs of life: say there how often they come",
                                x->deed.path);
     } else if (c->state > CLAIM_HELD) {
-        answer_claim(k, 200);
+        clave__claim_answer(k, 200);
     } else if (c->state < CLAIM_HELD && clave__claim_is_fresh(c)) {
         clave__web_problem(x, &early,
                            "%s is not held yet: its work gives signs of life from then on",
@@ -1030,10 +998,10 @@ static void alive_give_sign(struct session_request *k)
     } else {
         (void)clave__web_admit_claim(x, c); /* if there is no memory, the claim keeps its previous
                                              * sender */
-        k->polls = true;
-        k->poll = (struct claim_poll){.done = alive_on_answer, .wants_end = true};
+        struct claim_poll *p = clave__session_request_poll(k, alive_answer);
+        p->wants_end = true;
         x->begun = true;
-        if (!clave__claim_alive(c, &k->poll, x->arrived))
+        if (!clave__claim_alive(c, p, x->arrived))
             clave__web_refuse(x, 503, CLAVE_EUNREACHABLE, x->deed.path,
                               "it is not known yet whether %s is held here: ask again",
                               x->deed.path);
@@ -1083,7 +1051,7 @@ static void leave_answer(struct session_request *k)
         answer_claim_end(k);
         return;
     }
-    bool unknown = !l->known && !l->sought && !clave__http_session_must_look(k->s);
+    bool unknown = !l->known && !l->sought && !clave__http_session_must_list(k->s);
     if (released || (unknown && l->was_marked))
         clave__web_answer_empty(x, 204);
     else if (unknown || l->ended)
@@ -1102,7 +1070,7 @@ static void leave_step(struct session_request *k)
         return;
     }
     l->again = false;
-    k->s->looked_on = 0;
+    k->s->listed_on = 0;
     clave__session_request_prove(k, leave_send);
 }
 
@@ -1124,9 +1092,8 @@ static void leave_on_marked(clave_async_client *client, const clave_result *res,
     leave_step(k);
 }
 
-static void leave_on_gone(struct claim_poll *p)
+static void leave_on_gone(struct session_request *k)
 {
-    struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
     struct claim_leaving *l = k->arg;
     l->ending = false;
     l->ended = clave__claim_is_over(k->claim);
@@ -1161,9 +1128,9 @@ static void leave_send(struct session_request *k)
     if (c) {
         l->known = l->ending = true;
         clave__claim_release(c);
-        k->polls = true;
-        k->poll = (struct claim_poll){.done = leave_on_gone, .wants_end = true};
-        clave__claim_await(c, &k->poll, x->web->now + s->ttl_ms);
+        struct claim_poll *p = clave__session_request_poll(k, leave_on_gone);
+        p->wants_end = true;
+        clave__claim_await(c, p, x->web->now + s->ttl_ms);
     } else {
         clave__http_session_flush(s);
         leave_step(k);
@@ -1197,240 +1164,6 @@ static void leave_claim(struct session_request *k)
         clave__session_request_settle(k, LEAVING_SETTLES, leave_settled);
     else
         leave_settled(k);
-}
-
-/* ==== /v1/hold ================================================================================ */
-
-/* A claim that lives as long as the connection on which it was requested, for shell scripts: `curl
- * -N` holds a lock for as long as it runs. The claim has a session of its own, which is closed when
- * the exchange ends: at the client's FIN, whatever the request was waiting for. The answer is a
- * stream of events, one JSON object per line (queued, held, asked, lost), with heartbeats in
- * between that reveal a dead connection. Invariant: an event is written when its reader asks for
- * more, and says what is true then; only `held` has a valid_ms, counted from the request. */
-enum { HOLD_TTL_MS = 10000, HOLD_BEATS = 3, HOLD_LEAST_BEAT_MS = 1000 };
-/* Proxies close a stream that is silent for too long: nginx after 60 s, HAProxy in Debian after 50
- * s. */
-enum { HOLD_MOST_BEAT_MS = 15000 };
-
-struct hold_stream {
-    struct web_exchange *x;
-    struct http_session *s;
-    struct claim *claim;
-    struct claim_poll news;
-    struct timer beat;
-    bool beat_due, told_position, told_held, told_asked;
-    size_t ahead;   /* as last reported */
-    bool left_over; /* likewise */
-};
-
-/* ---- the stream ------------------------------------------------------------------------------ */
-
-static struct json hold_line(struct buf *out, const char *event)
-{
-    struct json j = clave__json_to(out);
-    clave__json_open(&j, NULL, '{');
-    clave__json_string(&j, "event", event);
-    return j;
-}
-
-static clave_err hold_end_line(struct json *j, struct buf *out)
-{
-    clave__json_close(j, '}');
-    return j->err ? j->err : clave__buf_append(out, "\n", 1);
-}
-
-static clave_err hold_put_held(struct hold_stream *h, struct buf *out)
-{
-    const struct claim *c = h->claim;
-    struct json j = hold_line(out, "held");
-    h->told_held = true;
-    clave__json_int64(&j, "token", c->grant.token);
-    clave__json_int(&j, "valid_ms", clave__claim_valid_ms(c, h->x->arrived));
-    clave__json_string(&j, "node", c->node);
-    return hold_end_line(&j, out);
-}
-
-static clave_err hold_put_queued(struct hold_stream *h, struct buf *out)
-{
-    struct json j = hold_line(out, "queued");
-    h->told_position = true;
-    h->ahead = h->claim->ahead;
-    h->left_over = h->claim->left_over;
-    clave__json_int(&j, "position", (int64_t)h->ahead + 1);
-    if (h->left_over)
-        clave__json_string(&j, "left_over", h->claim->left_over);
-    return hold_end_line(&j, out);
-}
-
-static clave_err hold_put_lost(struct hold_stream *h, struct buf *out)
-{
-    struct json j = hold_line(out, "lost");
-    clave__web_put_cause(&j, &h->claim->why);
-    return hold_end_line(&j, out);
-}
-
-static clave_err hold_put_plain(struct buf *out, const char *event)
-{
-    struct json j = hold_line(out, event);
-    return hold_end_line(&j, out);
-}
-
-static clave_err hold_more(void *arg, struct buf *out, bool *done)
-{
-    struct hold_stream *h = arg;
-    const struct claim *c = h->claim;
-    bool beat = h->beat_due;
-    h->beat_due = false;
-    if (clave__claim_is_over(c)) {
-        *done = true;
-        return hold_put_lost(h, out);
-    }
-    if (c->state == CLAIM_HELD && !h->told_held)
-        return hold_put_held(h, out);
-    if (c->state == CLAIM_HELD && c->asked && !h->told_asked) {
-        h->told_asked = true;
-        return hold_put_plain(out, "asked");
-    }
-    bool moved = c->ahead != h->ahead || (c->left_over != NULL) != h->left_over;
-    if (c->state == CLAIM_QUEUED && (!h->told_position || moved))
-        return hold_put_queued(h, out);
-    return beat ? hold_put_plain(out, "heartbeat") : CLAVE_OK;
-}
-
-static void hold_arm_beat(struct hold_stream *h)
-{
-    int32_t every = h->s->ttl_ms / HOLD_BEATS;
-    every = every > HOLD_LEAST_BEAT_MS ? every : HOLD_LEAST_BEAT_MS;
-    every = every < HOLD_MOST_BEAT_MS ? every : HOLD_MOST_BEAT_MS;
-    clave__web_timer_set(h->x->web, &h->beat, h->x->web->now + every);
-}
-
-static void hold_on_beat(struct timer *t, int64_t now)
-{
-    struct hold_stream *h = LIST_ENTRY(t, struct hold_stream, beat);
-    (void)now;
-    h->beat_due = true;
-    hold_arm_beat(h);
-    clave__web_wake(h->x);
-}
-
-static void hold_on_news(struct claim_poll *p)
-{
-    struct hold_stream *h = LIST_ENTRY(p, struct hold_stream, news);
-    clave__web_wake(h->x);
-}
-
-/* The connection has gone, or the stream has ended. */
-static void hold_on_end(void *arg)
-{
-    struct hold_stream *h = arg;
-    clave__claim_poll_cancel(&h->news);
-    clave__web_timer_clear(h->x->web, &h->beat);
-    clave__http_session_close(h->s, NULL);
-    clave__http_session_leave(h->s);
-}
-
-static void hold_begin_stream(struct session_request *k, struct hold_stream *h)
-{
-    assert(h->claim == k->claim && k->closes);
-    struct web_exchange *x = k->x;
-    h->news.done = hold_on_news;
-    h->news.watches = true;
-    clave__timer_init(&h->beat, hold_on_beat);
-    clave__http_session_enter(h->s); /* until hold_on_end */
-    k->closes = false;
-    clave__claim_await(h->claim, &h->news, CLAVE_NEVER);
-    hold_arm_beat(h);
-    x->answer.more = hold_more;
-    x->answer.end = hold_on_end;
-    x->answer.arg = h;
-    x->answer.sending_ms =
-        h->s->ttl_ms; /* a client that reads nothing for a whole ttl no longer counts as a holder */
-    clave__web_answer_stream(x, 200, "application/x-ndjson");
-}
-
-/* ---- until it begins ------------------------------------------------------------------------- */
-
-/* With "Prefer: wait" the stream begins when the claim is held, otherwise as soon as its place is
- * known. */
-static void hold_on_first_news(struct claim_poll *p)
-{
-    static const struct problem busy = {.status = 409, .err = CLAVE_EBUSY, .retry_after_s = 1};
-    struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
-    struct web_exchange *x = k->x;
-    if (clave__claim_is_over(k->claim)) {
-        answer_claim(k, 200);
-    } else if (clave__web_prefer_wait(x) > 0 && k->claim->state != CLAIM_HELD) {
-        clave__web_problem(x, &busy, "it was not acquired in time");
-    } else {
-        hold_begin_stream(k, ((struct claim_request *)k->arg)->arg);
-    }
-}
-
-/* The gate stops. The place ends with its session, but the servers may not know that yet. */
-static void hold_stop(struct web_exchange *x)
-{
-    clave__web_problem_err(x, CLAVE_EOPTIMEOUT, "hold", x->deed.path);
-}
-
-static const struct exchange_owner hold_opening = {.leave = clave__session_request_leave};
-static const struct exchange_owner hold_waiting = {.leave = clave__session_request_leave,
-                                                   .stop = hold_stop};
-
-static void hold_claim(struct session_request *k)
-{
-    const struct claim_request *o = k->arg;
-    struct hold_stream *h = o->arg;
-    int64_t wait = clave__web_prefer_wait(k->x), now = k->x->web->now;
-    clave_err err = clave__claim_new(k->s, &o->terms, &k->claim);
-    if (err != CLAVE_OK) {
-        post_refuse(k, err, o->terms.path);
-        return;
-    }
-    h->claim = k->claim;
-    clave__web_own_as(k->x, &hold_waiting);
-    k->polls = true;
-    k->poll.done = hold_on_first_news;
-    k->poll.wants_position = wait < 0;
-    clave__claim_await(k->claim, &k->poll, wait > 0 ? now + wait : CLAVE_NEVER);
-}
-
-static void hold_look(struct session_request *k)
-{
-    claim_request_look(k, hold_claim);
-}
-
-void clave__web_post_hold(struct web_exchange *x)
-{
-    struct hold_stream *h = clave__web_must_alloc(x, sizeof *h);
-    struct http_session *s;
-    struct claim_request *o = h ? claim_request_read(x) : NULL;
-    if (o && o->terms.depend_ms > 0) {
-        clave__web_bad_request(x, "\"depend_ms\" is for claims of a session: nothing else can "
-                                  "give a sign of life");
-        return;
-    }
-    if (!o || !clave__web_may_wait(x) || !clave__web_may_make_session(x))
-        return;
-    o->terms.trying = clave__web_prefer_wait(x) == 0;
-    o->arg = h;
-    h->x = x;
-    const struct session_terms t = {.name = o->terms.name,
-                                    .ttl_ms = o->ttl_ms ? (int32_t)o->ttl_ms : HOLD_TTL_MS,
-                                    .sender = clave__web_sender(x)};
-    clave_err err = clave__http_session_open(x->web->sessions, &t, &s);
-    if (err != CLAVE_OK) {
-        clave__web_problem_err(x, err, "make a session", NULL);
-        return;
-    }
-    struct session_request *k = clave__session_request_new(x, s, &hold_opening);
-    if (!k)
-        return;
-    h->s = s;
-    k->arg = o;
-    k->closes = true;
-    clave__http_session_flush(s);
-    clave__session_request_when_live(k, hold_look);
 }
 
 /* ==== claims of either kind =================================================================== */

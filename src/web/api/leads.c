@@ -84,8 +84,9 @@ static int64_t leads_valid_ms(const struct leads *l)
     for (struct claim *c = NULL; (c = clave__claim_after(s, c));) {
         if (c->part.token != p->token)
             continue;
-        int64_t ms = clave__claim_valid_ms(c, l->x->arrived), told = c->told_until - l->x->arrived;
-        return ms < told ? ms : told;
+        int64_t ms = clave__claim_valid_ms(c, l->x->arrived),
+                reported = c->reported_until - l->x->arrived;
+        return ms < reported ? ms : reported;
     }
     return 0;
 }

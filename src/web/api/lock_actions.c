@@ -94,7 +94,7 @@ static void on_revoke_done(clave_async_client *c, const clave_result *res, void 
 static void revoke_change(struct web_exchange *x, clave_async_client *c)
 {
     const struct revoke *r = x->state;
-    x->looking = false;
+    x->only_reads = false;
     clave_err err = r->breaks ? clave_async_delete(c, r->path, -1, on_revoke_done, x)
                               : clave_async_revoke(c, r->path, on_revoke_done, x);
     clave__request_client_sent(x, c, err, revoke_verb(r), r->path);
@@ -152,7 +152,7 @@ static void revoke_ask_stat(struct web_exchange *x, clave_async_client *c)
 {
     const struct revoke *r = x->state;
     x->deed.path = r->path;
-    x->looking = true;
+    x->only_reads = true;
     clave_err err =
         r->path ? clave_async_exists(c, r->path, NULL, on_revoke_stat, x) : CLAVE_ENOMEM;
     clave__request_client_sent(x, c, err, revoke_verb(r), x->params[0]);
@@ -321,7 +321,7 @@ static void value_publish(struct session_request *k)
 {
     struct web_exchange *x = k->x;
     struct claim *c = value_claim(k->s, x->params[0]);
-    if (!c && clave__session_request_looks_once(k))
+    if (!c && clave__session_request_lists_once(k))
         return;
     clave_err err = c ? c->kind->publish(c, clave__web_body_bytes(x), clave__web_body_len(x),
                                          on_value_published, x)

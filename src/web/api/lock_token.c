@@ -101,7 +101,7 @@ static void lookup_finish(struct token_lookup *s, clave_async_client *c, enum pl
         return;
     }
     const struct place_question q = s->q;
-    x->looking = false;
+    x->only_reads = false;
     lookup_free(s);
     q.done(x, c, q.arg, found, copy);
 }
@@ -463,7 +463,7 @@ void clave__place_search(struct web_exchange *x, clave_async_client *c,
 {
     struct web *w = x->web;
     struct token_lookup *s = clave__mem_zalloc(&w->mem, sizeof *s);
-    x->looking = true;
+    x->only_reads = true;
     if (!s) {
         clave__web_problem_err(x, CLAVE_ENOMEM, "look for the token at", q->path);
         return;

@@ -329,7 +329,7 @@ static void own_node_change(struct web_exchange *x, clave_async_client *c, bool 
 {
     const struct own_node_request *r = x->state;
     clave_err err;
-    x->looking = false;
+    x->only_reads = false;
     if (!own)
         err = own_node_replace(x, c);
     else if (r->removes)
@@ -377,7 +377,7 @@ static void on_own_node_looked(clave_async_client *c, const clave_result *res, v
 static void own_node_look(struct web_exchange *x, clave_async_client *c)
 {
     const struct own_node_request *r = x->state;
-    x->looking = true;
+    x->only_reads = true;
     clave_err err = clave_async_get(c, r->node.path, NULL, on_own_node_looked, x);
     clave__request_client_sent(x, c, err, "look at", r->node.path);
 }
@@ -401,7 +401,7 @@ static void own_node_create(struct web_exchange *x, clave_async_client *c)
     clave_create_options o = CLAVE_CREATE_OPTIONS_INIT;
     o.mode = CLAVE_EPHEMERAL;
     o.flags = CLAVE_CREATE_PARENTS;
-    x->looking = false;
+    x->only_reads = false;
     clave_err err =
         clave_async_create(c, r->node.path, r->node.data, r->node.len, &o, on_own_node_created, x);
     clave__request_client_sent(x, c, err, "join", r->node.path);

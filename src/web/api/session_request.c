@@ -12,7 +12,7 @@
 
 /* ==== requests that name a session ============================================================ */
 
-enum { MOST_LOOKS = 3 };
+enum { MOST_LISTINGS = 3 };
 
 /* ---- its life -------------------------------------------------------------------------------- */
 
@@ -21,12 +21,8 @@ void clave__session_request_leave(struct web_exchange *x)
     struct session_request *k = x->owned;
     struct http_session *s = k->s;
     k->s = NULL;
-    if (k->waits)
-        clave__session_wait_cancel(&k->wait);
-    if (k->polls)
-        clave__claim_poll_cancel(&k->poll);
-    if (k->closes)
-        clave__http_session_close(s, NULL);
+    clave__session_wait_cancel(&k->wait);
+    clave__claim_poll_cancel(&k->poll);
     clave__http_session_leave(s);
 }
 
@@ -39,9 +35,23 @@ struct session_request *clave__session_request_new(struct web_exchange *x, struc
         clave__http_session_leave(s);
         return NULL;
     }
-    *k = (struct session_request){.x = x, .s = s, .since = s->asked};
+    *k = (struct session_request){.x = x, .s = s, .since = s->asked, .poll = {.web = x->web}};
+    list_init(&k->wait.link);
+    list_init(&k->poll.link);
     clave__web_own(x, o, k);
     return k;
+}
+
+/* ---- how it goes on -------------------------------------------------------------------------- */
+
+/* What the request waits for has come. If it waits for two things, the first to come calls off the
+ * other. */
+static void session_request_go_on(struct session_request *k)
+{
+    assert(k->s && k->next);
+    clave__session_wait_cancel(&k->wait);
+    clave__claim_poll_cancel(&k->poll);
+    k->next(k);
 }
 
 static void session_request_on_waited(struct session_wait *w, clave_err err)
@@ -49,18 +59,30 @@ static void session_request_on_waited(struct session_wait *w, clave_err err)
     struct session_request *k = LIST_ENTRY(w, struct session_request, wait);
     k->x->deed.session = k->s->id;
     if (err == CLAVE_OK)
-        k->next(k);
+        session_request_go_on(k);
     else
         clave__session_request_gone(k, err);
 }
 
 struct session_wait *clave__session_request_await(struct session_request *k, session_step *next)
 {
-    assert(k->s);
     k->next = next;
-    k->waits = true;
     k->wait.done = session_request_on_waited;
     return &k->wait;
+}
+
+static void session_request_on_news(struct claim_poll *p)
+{
+    session_request_go_on(LIST_ENTRY(p, struct session_request, poll));
+}
+
+struct claim_poll *clave__session_request_poll(struct session_request *k, session_step *next)
+{
+    k->next = next;
+    k->poll.done = session_request_on_news;
+    k->poll.wants_position = k->poll.wants_end = false;
+    k->poll.sign = 0;
+    return &k->poll;
 }
 
 void clave__session_request_when_live(struct session_request *k, session_step *next)
@@ -86,26 +108,32 @@ static struct claim *session_request_stale(const struct http_session *s)
     return NULL;
 }
 
+static void session_request_settle(struct session_request *k);
+
 static void session_request_on_settled(struct claim_poll *p)
 {
-    struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
-    clave__session_request_settle(k, k->settle_part, k->settled);
+    session_request_settle(LIST_ENTRY(p, struct session_request, poll));
 }
 
 /* Waits for the claims one after the other, while their queues are being listed. */
-void clave__session_request_settle(struct session_request *k, int part, session_step *settled)
+static void session_request_settle(struct session_request *k)
 {
-    int64_t until = k->x->arrived + k->s->ttl_ms / part;
     struct claim *c = session_request_stale(k->s);
-    k->settled = settled;
-    k->settle_part = part;
-    if (!c || k->x->web->now >= until) {
-        settled(k);
+    if (!c || k->x->web->now >= k->settles_by) {
+        k->next(k);
         return;
     }
-    k->polls = true;
-    k->poll = (struct claim_poll){.done = session_request_on_settled, .wants_position = true};
-    clave__claim_await(c, &k->poll, until);
+    struct claim_poll *p = clave__session_request_poll(k, k->next);
+    p->done = session_request_on_settled;
+    p->wants_position = true;
+    clave__claim_await(c, p, k->settles_by);
+}
+
+void clave__session_request_settle(struct session_request *k, int part, session_step *next)
+{
+    k->next = next;
+    k->settles_by = k->x->arrived + k->s->ttl_ms / part;
+    session_request_settle(k);
 }
 
 /* ---- finding the session --------------------------------------------------------------------- */
@@ -127,25 +155,24 @@ void clave__session_request_gone(struct session_request *k, clave_err why)
     }
 }
 
-/* Looks up to MOST_LOOKS times, since the listing may be out of date when the proof ends: the
+/* Looks up to MOST_LISTINGS times, since the listing may be out of date when the proof ends: the
  * connection may have been lost, or a try may have been given up and have left its node. */
 static void session_request_inform(struct session_request *k)
 {
-    assert(k->informed);
-    if (!clave__http_session_must_look(k->s) || k->looks == MOST_LOOKS) {
-        k->informed(k);
+    if (!clave__http_session_must_list(k->s) || k->listings == MOST_LISTINGS) {
+        k->handle(k);
         return;
     }
-    k->looks++;
+    k->listings++;
     clave__session_request_prove(k, session_request_inform);
 }
 
-bool clave__session_request_looks_once(struct session_request *k)
+bool clave__session_request_lists_once(struct session_request *k)
 {
-    if (k->looks > 0 || !clave__http_session_is_shared(k->s))
+    if (k->listings > 0 || !clave__http_session_is_shared(k->s))
         return false;
-    k->looks++;
-    k->s->looked_on = 0;
+    k->listings++;
+    k->s->listed_on = 0;
     clave__session_request_prove(k, session_request_inform);
     return true;
 }
@@ -170,8 +197,9 @@ static bool session_request_unseal(struct web_exchange *x, struct sealed_session
     return false;
 }
 
-static void session_request_begin(struct web_exchange *x, const char *id, session_step *live,
-                                  session_step *informed, request_client *go)
+/* `first` runs when the session is live. */
+static void session_request_begin(struct web_exchange *x, const char *id, session_step *first,
+                                  session_step *handle)
 {
     static const struct exchange_owner owner = {.leave = clave__session_request_leave};
     struct http_sessions *ss = x->web->sessions;
@@ -198,25 +226,34 @@ static void session_request_begin(struct web_exchange *x, const char *id, sessio
     if (!clave__web_may_call(
             x)) /* checked only now, so that a refused request still keeps the session alive */
         return;
-    k->informed = informed;
-    k->go = go;
-    clave__session_request_when_live(k, live);
+    k->handle = handle;
+    clave__session_request_when_live(k, first);
 }
 
-void clave__session_request(struct web_exchange *x, const char *id, session_step *live)
+void clave__session_request(struct web_exchange *x, const char *id, session_step *handle)
 {
-    session_request_begin(x, id, live, NULL, NULL);
+    session_request_begin(x, id, handle, handle);
 }
 
-void clave__session_request_informed(struct web_exchange *x, const char *id, session_step *live)
+void clave__session_request_informed(struct web_exchange *x, const char *id, session_step *handle)
 {
-    session_request_begin(x, id, session_request_inform, live, NULL);
+    session_request_begin(x, id, session_request_inform, handle);
 }
 
 /* ==== the client of a request ================================================================= */
 
 /* How many requests whose senders have gone may stay in the client until a server answers them. */
 enum { MOST_GIVEN_UP = 2000 };
+
+static void parents_check(struct web_exchange *x, clave_async_client *c);
+
+static void client_ready(struct web_exchange *x, clave_async_client *c)
+{
+    if (x->creates.path)
+        parents_check(x, c);
+    else
+        x->go(x, c);
+}
 
 /* ---- of a session --------------------------------------------------------------------------- */
 
@@ -225,14 +262,13 @@ static void on_client_connected(clave_async_client *c, const clave_result *res, 
     struct web_exchange *x = arg;
     if (!clave__web_expected(x))
         return;
-    const struct session_request *k = x->owned;
     bool lost = clave_err_classify(res->err) == CLAVE_CLASS_UNKNOWN;
     if (res->err != CLAVE_OK) {
         clave__web_problem_as(x, 503, lost ? CLAVE_EUNREACHABLE : res->err, "reach a server", NULL);
         return;
     }
-    x->looking = false;
-    k->go(x, c);
+    x->only_reads = false;
+    client_ready(x, c);
 }
 
 static void client_on_session_live(struct session_request *k)
@@ -241,9 +277,9 @@ static void client_on_session_live(struct session_request *k)
     struct http_session *s = k->s;
     clave_async_client *c = s->client;
     if (clave__web_reads(x) || clave_async_client_is_connected(c)) {
-        k->go(x, c);
+        client_ready(x, c);
     } else if (clave_async_exists(c, "/", NULL, on_client_connected, x) == CLAVE_OK) {
-        x->looking = true;
+        x->only_reads = true;
         clave__web_expect(x);
     } else {
         clave__web_problem_as(x, 503, CLAVE_ENOMEM, "reach a server", NULL);
@@ -253,7 +289,7 @@ static void client_on_session_live(struct session_request *k)
 
 /* ---- the engine's own ----------------------------------------------------------------------- */
 
-static void client_own(struct web_exchange *x, request_client *go)
+static void client_own(struct web_exchange *x)
 {
     clave_async_client *c = x->web->own;
     if (!clave__web_reads(x) && !clave_async_client_is_connected(c)) {
@@ -261,20 +297,21 @@ static void client_own(struct web_exchange *x, request_client *go)
                           "not connected to a ZooKeeper server: %s", clave_async_client_errmsg(c));
         return;
     }
-    go(x, c);
+    client_ready(x, c);
     clave__web_flush(x->web, c);
 }
 
 void clave__request_client(struct web_exchange *x, request_client *go)
 {
     assert(!x->answered);
+    x->go = go;
     if (x->web->given_up >= MOST_GIVEN_UP)
         clave__web_refuse(x, 503, CLAVE_EUNREACHABLE, NULL,
                           "no server has answered what was asked before");
     else if (clave__web_header(x, "Clave-Session"))
-        session_request_begin(x, NULL, client_on_session_live, NULL, go);
+        clave__session_request(x, NULL, client_on_session_live);
     else if (clave__web_may_call(x))
-        client_own(x, go);
+        client_own(x);
 }
 
 void clave__request_client_refused(struct web_exchange *x, clave_async_client *c, clave_err err,
@@ -320,9 +357,9 @@ static void on_parents_stat(clave_async_client *c, const clave_result *res, void
         return;
     const char *above = x->creates.above;
     clave_err_class class_ = clave_err_classify(res->err);
-    x->looking = res->err != CLAVE_OK;
+    x->only_reads = res->err != CLAVE_OK;
     if (res->err == CLAVE_OK)
-        x->creates.go(x, c);
+        x->go(x, c);
     else if (res->err == CLAVE_ENONODE)
         clave__web_refuse(x, 403, CLAVE_ENOAUTH, above,
                           "%s would have to be created, and the role \"%s\" is needed there: see "
@@ -334,17 +371,17 @@ static void on_parents_stat(clave_async_client *c, const clave_result *res, void
                               "look at", above);
 }
 
-static void parents_look(struct web_exchange *x, clave_async_client *c)
+static void parents_check(struct web_exchange *x, clave_async_client *c)
 {
     bool may = clave__web_may(x, x->route->role, "/");
     char *above = may ? NULL : clave__web_strndup(x, x->creates.path, strlen(x->creates.path));
     if (may || (above && !parents_access_cut(x, above))) {
-        x->creates.go(x, c);
+        x->go(x, c);
         return;
     }
     clave_err err = above ? clave_async_exists(c, above, NULL, on_parents_stat, x) : CLAVE_ENOMEM;
     x->creates.above = above;
-    x->looking |= above != NULL;
+    x->only_reads |= above != NULL;
     clave__request_client_sent(x, c, err, "look at", x->creates.path);
 }
 
@@ -352,13 +389,12 @@ void clave__web_check_parents(struct web_exchange *x, clave_async_client *c, con
                               request_client *go)
 {
     x->creates.path = path;
-    x->creates.go = go;
-    parents_look(x, c);
+    x->go = go;
+    parents_check(x, c);
 }
 
 void clave__request_client_to_create(struct web_exchange *x, const char *path, request_client *go)
 {
     x->creates.path = path;
-    x->creates.go = go;
-    clave__request_client(x, parents_look);
+    clave__request_client(x, go);
 }

@@ -149,7 +149,7 @@ static void session_answer_renewed(struct session_request *k)
 
 static void session_settle_renewed(struct session_request *k)
 {
-    clave__session_request_settle(k, LOOK_SETTLES, session_answer_renewed);
+    clave__session_request_settle(k, REPORT_SETTLES, session_answer_renewed);
 }
 
 static void session_renew(struct session_request *k)
@@ -216,21 +216,20 @@ static void session_answer(struct session_request *k, bool proven)
         clave__web_answer_json(x, 200);
 }
 
-static void session_look(struct session_request *k);
+static void session_get(struct session_request *k);
 
 /* If another gate may have the session by now, looking at the claims would take the session away
  * from it. So the request is answered with what is known, and its client asks again at the gate of
  * its choice. */
-static void session_on_news(struct claim_poll *p)
+static void session_on_news(struct session_request *k)
 {
-    struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
-    k->told = true;
+    k->waited = true;
     if (!clave__http_session_is_live(k->s))
         clave__session_request_gone(k, k->s->why ? k->s->why : CLAVE_ECLOSED);
     else if (clave__http_session_is_shared(k->s) && !k->s->attached)
         session_answer(k, false);
     else
-        session_look(k);
+        session_get(k);
 }
 
 static bool session_waits(const struct http_session *s)
@@ -250,27 +249,25 @@ static void session_show(struct session_request *k)
     int64_t wait = clave__web_prefer_wait(x);
     char tag[SESSION_TAG];
     session_tag(k->s, tag);
-    if (k->told || wait <= 0 || !session_waits(k->s) ||
+    if (k->waited || wait <= 0 || !session_waits(k->s) ||
         !clave__condition_knows(x, tag, NO_SESSION_TAG)) {
         session_answer(k, true);
         return;
     }
     if (!clave__web_may_wait(x))
         return;
-    k->polls = true;
-    k->poll = (struct claim_poll){.done = session_on_news};
-    clave__claims_await(k->s, &k->poll,
+    clave__claims_await(k->s, clave__session_request_poll(k, session_on_news),
                         x->web->now + (wait > LONGEST_POLL_MS ? LONGEST_POLL_MS : wait));
 }
 
 static void session_settle_shown(struct session_request *k)
 {
-    clave__session_request_settle(k, LOOK_SETTLES, session_show);
+    clave__session_request_settle(k, REPORT_SETTLES, session_show);
 }
 
-static void session_look(struct session_request *k)
+static void session_get(struct session_request *k)
 {
-    if (!clave__http_session_is_shared(k->s) && !clave__http_session_must_look(k->s)) {
+    if (!clave__http_session_is_shared(k->s) && !clave__http_session_must_list(k->s)) {
         session_show(k);
         return;
     }
@@ -279,7 +276,7 @@ static void session_look(struct session_request *k)
 
 void clave__web_get_session(struct web_exchange *x)
 {
-    clave__session_request(x, x->params[0], session_look);
+    clave__session_request(x, x->params[0], session_get);
 }
 
 /* Lists the sessions of this gate in the order in which they came; `after` is the id of the last

@@ -1167,7 +1167,7 @@ static void fleetlock_answer(struct slot_request *r, clave_err err)
 static void fleetlock_looks(struct slot_request *r, clave_err err)
 {
     struct web_exchange *x = r->x;
-    x->looking = true;
+    x->only_reads = true;
     if (err == CLAVE_OK) {
         clave__web_timer_set(x->web, &x->timer, x->web->now + FLEETLOCK_PATIENCE_MS);
         clave__web_expect(x);
@@ -1182,7 +1182,7 @@ static void fleetlock_on_groups(clave_async_client *c, const clave_result *res, 
     struct slot_request *r = x->state;
     if (!clave__web_expected(x))
         return;
-    x->looking = false;
+    x->only_reads = false;
     if (res->err == CLAVE_OK && res->stat->num_children >= MOST_GROUPS) {
         clave__web_refuse(x, 403, CLAVE_EQUOTA, r->path,
                           "there are %d groups, and a machine without a token makes no more: "
@@ -1202,7 +1202,7 @@ static void fleetlock_on_group(clave_async_client *c, const clave_result *res, v
     struct slot_request *r = x->state;
     if (!clave__web_expected(x))
         return;
-    x->looking = false;
+    x->only_reads = false;
     if (res->err == CLAVE_OK)
         slot_try(x, c);
     else if (res->err == CLAVE_ENONODE)

@@ -305,11 +305,11 @@ static void subtree_delete(struct subtree *s, clave_async_client *c)
 static void subtree_begin_round(struct subtree *s)
 {
     assert(s->under_way == 0);
-    s->x->looking = false;
+    s->x->only_reads = false;
     s->again = false;
     s->left = s->n;
     s->rounds++;
-    s->x->looking = false;
+    s->x->only_reads = false;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -334,7 +334,7 @@ static void subtree_go_on(struct subtree *s, clave_async_client *c)
     bool listing = s->rounds == 0;
     if (x->timer.armed) /* the delete goes on */
         clave__web_timer_set(x->web, &x->timer, x->web->now + WEB_PATIENCE_MS);
-    x->looking = listing;
+    x->only_reads = listing;
     while (s->err == CLAVE_OK && listing && s->listed < s->n && s->under_way < LISTS)
         subtree_list(s, c);
     if (s->under_way > 0 && (listing || s->again || s->left == 0 || s->err != CLAVE_OK))
@@ -374,7 +374,7 @@ static void subtree_begin(struct web_exchange *x, clave_async_client *c)
         clave__web_own_as(x, &of_session);
     else
         clave__web_own(x, &of_gate, NULL);
-    x->looking = true;
+    x->only_reads = true;
     subtree_go_on(x->state, c);
 }
 
@@ -537,7 +537,7 @@ static void znode_write_guarded(struct web_exchange *x, clave_async_client *c)
     clave_err err = znode_put_ops(x, w);
     if (err == CLAVE_OK)
         err = clave_async_multi(c, w->ops, w->nops, on_znode_guarded, x);
-    x->looking = false;
+    x->only_reads = false;
     clave__request_client_sent(x, c, err, w->verb, w->op.path);
 }
 
@@ -575,7 +575,7 @@ static void znode_look_for_parents(struct web_exchange *x, clave_async_client *c
     w->nmissing = w->looks = 0;
     w->looked = path && w->missing ? CLAVE_OK : CLAVE_ENOMEM;
     w->rounds++;
-    x->looking = true;
+    x->only_reads = true;
     for (size_t i = 1; i < n && w->looked == CLAVE_OK && err == CLAVE_OK; i++) {
         if (path[i] != '/')
             continue;

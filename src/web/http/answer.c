@@ -338,7 +338,7 @@ bool clave__web_bad_request(struct web_exchange *x, const char *fmt, ...)
 static unsigned problem_status_of_class(const struct web_exchange *x, clave_err err)
 {
     clave_err_class class_ = clave_err_classify(err);
-    bool changes = !x->looking && !clave__web_reads(x);
+    bool changes = !x->only_reads && !clave__web_reads(x);
     if (class_ == CLAVE_CLASS_FINAL)
         return 400;
     return class_ == CLAVE_CLASS_UNKNOWN && changes ? 504 : 503;

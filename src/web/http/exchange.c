@@ -106,7 +106,7 @@ void clave__web_expect(struct web_exchange *x)
 {
     assert(!x->answered && !x->ended);
     x->expected++;
-    x->asked |= !x->looking && !clave__web_reads(x);
+    x->asked |= !x->only_reads && !clave__web_reads(x);
     if (!x->timer.armed)
         clave__web_timer_set(x->web, &x->timer, x->web->now + WEB_PATIENCE_MS);
 }

@@ -122,11 +122,12 @@ struct web_exchange {
     void *owned;                        /* belongs to the owner */
     void *state;                        /* belongs to the handler */
     struct timer timer;                 /* gives up an exchange that waits for callbacks */
+    /* Of session_request.c: makes the requests of the client that serves this exchange. */
+    void (*go)(struct web_exchange *x, clave_async_client *c);
     struct {
-        const char *path; /* what is to be created */
+        const char *path; /* what `go` creates; NULL: nothing */
         char *above;      /* the nearest node above it that the sender may not create */
-        void (*go)(struct web_exchange *x, clave_async_client *c);
-    } creates; /* of session_request.c */
+    } creates;
     /* Of sender.h. */
     struct sender *sender; /* NULL: not needed so far */
     size_t bytes;          /* bytes that count towards the sender's share */
@@ -138,10 +139,10 @@ struct web_exchange {
     unsigned refused;  /* why it was refused (HTTP_REFUSED_WAITING ...); 0: as its status says */
     unsigned expected; /* callbacks that have this exchange as their argument */
     bool answered, ended;
-    bool looking; /* the request asks for a change, but so far the servers have only been asked to
-                   * read */
-    bool begun;   /* what it has asked for is done, or is being done, whatever the answer */
-    bool asked;   /* this request itself has asked the servers for a change */
+    bool only_reads; /* the request asks for a change, but so far the servers have only been asked
+                      * to read */
+    bool begun;      /* what it has asked for is done, or is being done, whatever the answer */
+    bool asked;      /* this request itself has asked the servers for a change */
     struct exchange_chunk *chunks; /* its memory */
 };
 

@@ -88,9 +88,9 @@ static void claim_say_cause(struct claim *c)
     assert(clave__claim_is_over(c));
     enum lock_cause cause = claim_cause(c);
     struct observe *o = c->part.s->all->web->observe;
-    if (c->told_token == 0 || cause == LOCK_UNKNOWN)
+    if (c->held_token == 0 || cause == LOCK_UNKNOWN)
         return;
-    clave__observe_cause(o, c->told_token, cause);
+    clave__observe_cause(o, c->held_token, cause);
     for (size_t i = 0; c->kind->more_token && c->kind->more_token(c, i); i++)
         clave__observe_cause(o, c->kind->more_token(c, i), cause);
 }
@@ -102,13 +102,13 @@ static void claim_publish(struct claim *c)
         [CLAIM_EVENT_ASKED] = "asked",   [CLAIM_EVENT_LOST] = "lost",
     };
     enum claim_event event = claim_event_of(c);
-    bool left_over = clave__claim_waits(c) && c->left_over && !c->told_left_over;
+    bool left_over = clave__claim_waits(c) && c->left_over && !c->sent_left_over;
     if (!c->part.s->all->web->observe || event == CLAIM_EVENT_NONE)
         return;
-    if (event <= c->told && !left_over)
+    if (event <= c->sent && !left_over)
         return;
-    c->told = event > c->told ? event : c->told;
-    c->told_left_over |= left_over;
+    c->sent = event > c->sent ? event : c->sent;
+    c->sent_left_over |= left_over;
     claim_put_event(c, names[event]);
 }
 
@@ -264,7 +264,7 @@ static void claim_stop_proof(struct claim *c)
 static void claim_on_held(struct claim *c)
 {
     c->granted_at = c->part.s->all->web->now;
-    c->told_token = c->grant.token;
+    c->held_token = c->grant.token;
 }
 
 static void claim_on_spent(struct claim *c)
@@ -427,15 +427,15 @@ static void claim_limit_path(const struct claim *c, char out[HOLD_PATH])
 }
 
 /* By this time, every validity that any gate reported on an earlier connection has run out. */
-static int64_t claim_told_until(const struct claim *c)
+static int64_t claim_others_until(const struct claim *c)
 {
     const struct http_session *s = c->part.s;
-    int64_t told = s->ttl_ms;
+    int64_t most = s->ttl_ms;
     if (c->max_hold_ms > 0)
-        told = deadline_earlier(told, c->max_hold_ms);
+        most = deadline_earlier(most, c->max_hold_ms);
     if (c->depend_ms > 0)
-        told = deadline_earlier(told, c->depend_ms);
-    return clave__client_now(s->client) + told + told / SESSION_CLOCKS;
+        most = deadline_earlier(most, c->depend_ms);
+    return clave__client_now(s->client) + most + most / SESSION_CLOCKS;
 }
 
 /* ---- one request after the other ----
@@ -494,7 +494,7 @@ static void claim_limit_tell_signs(struct claim *c, clave_err err)
 static void claim_limit_give_up(struct claim *c, clave_err err)
 {
     struct http_session *s = c->part.s;
-    s->looked_on = 0;
+    s->listed_on = 0;
     claim_limit_tell_signs(c, err);
     claim_limit_rest(c, s->all->web->now + s->ttl_ms / PAUSE_PART);
 }
@@ -534,7 +534,7 @@ static void claim_limit_over(struct claim *c)
     struct http_session *s = c->part.s;
     int64_t now = clave__client_now(s->client), gone_at = c->longest.gone_at;
     if (!claim_limit_is_known(c))
-        gone_at = claim_told_until(c);
+        gone_at = claim_others_until(c);
     clave__web_timer_set(s->all->web, &c->longest.due, gone_at > now ? gone_at : now);
     claim_move(c, CLAIM_SPENT);
     claim_limit_rest(c, 0);
@@ -612,7 +612,7 @@ static void claim_limit_alone(struct claim *c)
 {
     c->longest.asked_at = clave__client_now(c->part.s->client);
     claim_limit_count(c, 0, 0);
-    claim_limit_known(c, claim_told_until(c), NO_NODE);
+    claim_limit_known(c, claim_others_until(c), NO_NODE);
 }
 
 static void claim_limit_on_counted(clave_async_client *client, const clave_result *res, void *arg)
@@ -630,7 +630,7 @@ static void claim_limit_on_counted(clave_async_client *client, const clave_resul
         int64_t silent = res->stat->mtime - c->longest.signed_at;
         c->longest.ends_at = c->longest.silent_at = CLAVE_NEVER;
         claim_limit_count(c, held > 0 ? held : 0, silent > 0 ? silent : 0);
-        claim_limit_known(c, claim_told_until(c), res->stat->version);
+        claim_limit_known(c, claim_others_until(c), res->stat->version);
     }
 }
 
@@ -692,7 +692,7 @@ static void claim_limit_on_made(clave_async_client *client, const clave_result *
         return;
     if (res->err == CLAVE_OK) {
         claim_limit_count(c, 0, 0);
-        claim_limit_known(c, claim_limit_is_new(c) ? INT64_MIN : claim_told_until(c), 0);
+        claim_limit_known(c, claim_limit_is_new(c) ? INT64_MIN : claim_others_until(c), 0);
     } else if (res->err == CLAVE_ENODEEXISTS) {
         claim_limit_read(c);
     } else if (res->err == CLAVE_ENONODE && !c->longest.made_directory) {
@@ -851,7 +851,7 @@ static void claim_on_over(struct claim *c)
     if (c->longest.known_on != 0)
         (void)clave_async_delete(s->client, path, -1, NULL, NULL);
     else if (c->limited && c->at)
-        s->looked_on = 0; /* this gate has not learnt of the node yet: the next listing shows it if
+        s->listed_on = 0; /* this gate has not learnt of the node yet: the next listing shows it if
                            * it is there */
     snprintf(path, sizeof path, "%s%s", CLAIM_TERMS_NOTE, c->place.uuid);
     if (c->noted)
@@ -1118,15 +1118,16 @@ static bool claim_sender_may(const struct web *w, const struct claim *c)
            clave__access_covers(u->grants, u->ngrants, WEB_LOCK, c->path);
 }
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- what is reported
+ * ----------------------------------------------------------------------------- */
 
-int64_t clave__claim_tell_valid(struct claim *c, int64_t arrived)
+int64_t clave__claim_report_valid_ms(struct claim *c, int64_t arrived)
 {
     int64_t ms = clave__claim_valid_ms(c, arrived);
-    if (c->forbidden && ms > c->told_until - arrived)
-        ms = c->told_until > arrived ? c->told_until - arrived : 0;
-    if (ms > 0 && arrived + ms > c->told_until)
-        c->told_until = arrived + ms;
+    if (c->forbidden && ms > c->reported_until - arrived)
+        ms = c->reported_until > arrived ? c->reported_until - arrived : 0;
+    if (ms > 0 && arrived + ms > c->reported_until)
+        c->reported_until = arrived + ms;
     return ms;
 }
 
@@ -1155,7 +1156,7 @@ static void claim_forbid(struct claim *c)
 {
     const struct http_session *s = c->part.s;
     struct web *w = s->all->web;
-    int64_t until = clave__http_session_is_shared(s) ? w->now + s->ttl_ms : c->told_until;
+    int64_t until = clave__http_session_is_shared(s) ? w->now + s->ttl_ms : c->reported_until;
     if (c->forbidden)
         return;
     c->forbidden = true;
@@ -1204,7 +1205,7 @@ static void claims_judge_session(struct http_session *s)
     list_init(&round);
     list_splice(&round, &s->parts);
     if (s->left_behind)
-        s->looked_on = 0; /* the sender of the node that was left may have the role again */
+        s->listed_on = 0; /* the sender of the node that was left may have the role again */
     s->left_behind = false;
     while ((l = list_pop_front(&round))) {
         list_push_back(&s->parts, l);
@@ -1271,7 +1272,7 @@ void clave__claim_place_unused(struct queue_place *p)
     if (stays && c->forbidden)
         c->part.s->left_behind = true;
     else if (stays)
-        c->part.s->looked_on = 0;
+        c->part.s->listed_on = 0;
     if (c->forgotten)
         clave__claim_free(&c->part);
     else if (c->state == CLAIM_SOUGHT)

@@ -191,14 +191,14 @@ struct claim {
     clave_err why;   /* why it is over. OK: released */
     struct claim_sender *sender; /* belongs to "roles" below, as do the members up to `forbidden`;
                                   * NULL: the waiting request is judged in its place */
-    int64_t told_until;          /* when the last valid_ms that was reported runs out */
+    int64_t reported_until;      /* when the last valid_ms that was reported runs out */
     struct timer gives_back;     /* runs while `forbidden` */
     struct claim_limit longest;
-    bool overheld;  /* it is SPENT, or has been */
-    bool forbidden; /* its sender may not hold it any more */
-    enum claim_event told;
-    bool told_left_over;
-    int64_t told_token; /* token of the hold whose end will be reported */
+    bool overheld;         /* it is SPENT, or has been */
+    bool forbidden;        /* its sender may not hold it any more */
+    enum claim_event sent; /* the newest that streams were sent */
+    bool sent_left_over;
+    int64_t held_token; /* token of the hold whose end will be reported */
     struct list polls;
     unsigned owed;  /* callbacks of the recipe that will come, even after its objects are freed */
     bool forgotten; /* it is freed when the last of these has come */
@@ -304,7 +304,7 @@ void clave__claim_id_of_key(const struct http_session *s, const char *key,
 
 /* Takes in all nodes of the session, as listed after a commit on its present connection, or an
  * error if the servers cannot list them. */
-void clave__claims_look(struct http_session *s, const clave_result *res);
+void clave__claims_listed(struct http_session *s, const clave_result *res);
 
 /* ---- from the kinds -------------------------------------------------------------------------- */
 
@@ -366,7 +366,7 @@ void clave__claim_on_connection(struct claim *c);
 clave_err clave__claim_admit(struct claim *c, const struct web_peer *peer,
                              const char *authorization);
 /* clave__claim_valid_ms for an answer: the claim's node stays for at least that time. */
-int64_t clave__claim_tell_valid(struct claim *c, int64_t arrived);
+int64_t clave__claim_report_valid_ms(struct claim *c, int64_t arrived);
 /* Roles have changed: judges all claims of all sessions again. */
 void clave__claims_judge(struct http_sessions *ss);
 

@@ -608,7 +608,7 @@ static void http_session_attached(struct http_session *s, clave_async_client *c)
         s->id = clave_async_client_session_id(c);
         memcpy(s->passwd, clave_async_client_session_passwd(c), sizeof s->passwd);
         http_session_put_in_map(s);
-        s->looked_on = clave_async_client_connection(c); /* a new session has no nodes yet */
+        s->listed_on = clave_async_client_connection(c); /* a new session has no nodes yet */
     }
     s->state = HTTP_SESSION_LIVE;
     http_session_tell(s, CLAVE_OK);
@@ -940,7 +940,7 @@ struct session_proof {
     struct http_session *s;
     unsigned pending; /* how many answers are awaited */
     bool answered, goes_on;
-    bool looks, looked; /* it is to list the session's nodes, too; it has listed them */
+    bool lists, listed; /* it is to list the session's nodes, too; it has listed them */
     uint64_t on;        /* the connection of its answer */
     uint64_t number;
     int64_t asked_at;
@@ -1022,11 +1022,11 @@ static void confirm_finish(struct session_proof *p)
 {
     struct http_session *s = p->s;
     assert(s->proof == p && p->pending == 0);
-    struct list told;
-    list_init(&told);
+    struct list ready;
+    list_init(&ready);
     s->proof = NULL;
     bool goes_on = p->goes_on && s->state == HTTP_SESSION_LIVE;
-    bool proven = p->answered && !goes_on && (!p->looks || p->looked);
+    bool proven = p->answered && !goes_on && (!p->lists || p->listed);
     if (proven) {
         s->interruptions = 0;
         s->proof_ms = s->all->web->now - p->asked_at;
@@ -1038,13 +1038,13 @@ static void confirm_finish(struct session_proof *p)
         return;
     s->refused = (struct session_check){0};
     if (!proven)
-        confirm_again(s, &s->proving, &told);
+        confirm_again(s, &s->proving, &ready);
     else if (s->taking > 0)
         list_splice(&s->knowing, &s->proving);
     else
-        list_splice(&told, &s->proving);
+        list_splice(&ready, &s->proving);
     confirm_next(s);
-    confirm_tell(&told, proven ? CLAVE_OK : CLAVE_EOPTIMEOUT);
+    confirm_tell(&ready, proven ? CLAVE_OK : CLAVE_EOPTIMEOUT);
 }
 
 static void confirm_on_proven(clave_async_client *c, const clave_result *res, void *arg)
@@ -1064,38 +1064,38 @@ static void confirm_on_listed(clave_async_client *c, const clave_result *res, vo
     struct http_session *s = p->s;
     bool same = p->answered && p->on == clave_async_client_connection(c);
     s->blind = res->err == CLAVE_EUNIMPLEMENTED;
-    p->looked = same && (res->err == CLAVE_OK || s->blind);
-    if (p->looked)
-        s->looked_on = p->on;
-    if (p->looked && s->state == HTTP_SESSION_LIVE)
+    p->listed = same && (res->err == CLAVE_OK || s->blind);
+    if (p->listed)
+        s->listed_on = p->on;
+    if (p->listed && s->state == HTTP_SESSION_LIVE)
         s->all->listed(s, res);
     if (--p->pending == 0)
         confirm_finish(p);
 }
 
-bool clave__http_session_must_look(const struct http_session *s)
+bool clave__http_session_must_list(const struct http_session *s)
 {
     if (!s->client || s->state != HTTP_SESSION_LIVE)
         return false;
     if (!clave__http_session_is_shared(s))
-        return s->resumed && s->looked_on == 0; /* it may have claims from before the gate was
+        return s->resumed && s->listed_on == 0; /* it may have claims from before the gate was
                                                  * restarted */
-    return !s->attached || s->looked_on != clave_async_client_connection(s->client);
+    return !s->attached || s->listed_on != clave_async_client_connection(s->client);
 }
 
 void clave__http_session_known(struct http_session *s)
 {
-    struct list told;
-    bool known = !clave__http_session_must_look(s);
+    struct list ready;
+    bool known = !clave__http_session_must_list(s);
     assert(s->taking == 0);
-    list_init(&told);
+    list_init(&ready);
     if (known) {
-        list_splice(&told, &s->knowing);
+        list_splice(&ready, &s->knowing);
     } else { /* an answer was lost */
-        confirm_again(s, &s->knowing, &told);
+        confirm_again(s, &s->knowing, &ready);
         confirm_next(s);
     }
-    confirm_tell(&told, known ? CLAVE_OK : CLAVE_EOPTIMEOUT);
+    confirm_tell(&ready, known ? CLAVE_OK : CLAVE_EOPTIMEOUT);
 }
 
 static size_t confirm_nodes(const struct session_part *part)
@@ -1157,8 +1157,8 @@ static clave_err confirm_submit(struct http_session *s)
     p->number = ++s->asked;
     p->asked_at = s->all->web->now;
     p->pending = 1;
-    p->looks = clave__http_session_must_look(s);
-    if (p->looks && clave__client_list_own(s->client, confirm_on_listed, p) == CLAVE_OK)
+    p->lists = clave__http_session_must_list(s);
+    if (p->lists && clave__client_list_own(s->client, confirm_on_listed, p) == CLAVE_OK)
         p->pending++;
     return CLAVE_OK;
 }

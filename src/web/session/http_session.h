@@ -180,7 +180,7 @@ struct http_session {
                       * none */
     struct list parts;
     /* Of session_claims.c. */
-    uint64_t looked_on; /* the connection on which all its nodes were listed; 0: none */
+    uint64_t listed_on; /* the connection on which all its nodes were listed; 0: none */
     struct list polls;  /* of claim_poll: those who wait for news of any claim */
     bool blind;         /* the servers are older than 3.6 and cannot list the nodes of a session */
     bool left_behind;   /* a node was left to another gate, because its sender may not lock there */
@@ -241,7 +241,7 @@ void clave__http_session_prove_since(struct http_session *s, struct session_wait
                                      uint64_t since);
 /* True if another gate may have made or ended claims of the session since this gate listed them
  * last. The next proof lists them, and its `done` comes when they are known. */
-bool clave__http_session_must_look(const struct http_session *s);
+bool clave__http_session_must_list(const struct http_session *s);
 /* Ends the session and, in the same transaction, all that it has. `done` (`w` may be NULL) gets OK
  * when the server has done so, or must have expired the session. */
 void clave__http_session_close(struct http_session *s, struct session_wait *w);

@@ -7,7 +7,7 @@
  * session over, and that ends the connection. So what was listed on a connection, after a commit,
  * is all that the session has for as long as that connection lasts, except for what this gate makes
  * and deletes itself. A proof lists the session's nodes once on each connection
- * (clave__claims_look):
+ * (clave__claims_listed):
  *
  *   - a place that is not known here is taken up: it is read, and a claim is made of it, whose
  *     place the recipe finds by the name of the node;
@@ -406,7 +406,7 @@ static struct claim *claim_alloc(struct http_session *s, const struct claim_term
         claim_draw_id(&w->rand, c->place.uuid);
     /* Another gate may have made this claim, and this gate may not know that yet. */
     bool has_more = s->resumed || clave__http_session_is_shared(s);
-    bool listed = has_more && !clave__http_session_must_look(s) && !s->blind;
+    bool listed = has_more && !clave__http_session_must_list(s) && !s->blind;
     /* A listed node that is still being read is not a claim yet: only a search finds it. */
     bool knows = listed && (t->found.node || s->taking == 0);
     bool queues = c->kind->queue != QUEUE_LEASE;
@@ -568,7 +568,7 @@ static bool claim_found_take(struct claim_found *f, const clave_result *place,
     if (path && !taken && t.kind && !t.kind->misfit(&t))
         err = clave__claim_new(s, &t, &c);
     if (err != CLAVE_OK) /* for example while an older claim on that path is being released */
-        s->looked_on = 0;
+        s->listed_on = 0;
     clave__mem_free(&s->all->web->mem, path);
     return false;
 }
@@ -588,7 +588,7 @@ static void claim_on_found_gone(clave_async_client *client, const clave_result *
     struct claim_found *f = arg;
     (void)client;
     if (res->err != CLAVE_OK && res->err != CLAVE_ENONODE)
-        f->s->looked_on = 0;
+        f->s->listed_on = 0;
     claim_found_end(f);
 }
 
@@ -600,7 +600,7 @@ static void claim_on_found_terms(clave_async_client *client, const clave_result 
     bool goes_on = res->err == CLAVE_OK || res->err == CLAVE_ENONODE;
     (void)client;
     if (!goes_on)
-        f->s->looked_on = 0;
+        f->s->listed_on = 0;
     goes_on &= f->s->state == HTTP_SESSION_LIVE;
     if (!goes_on || !claim_found_take(f, &place, own ? res : &place))
         claim_found_end(f);
@@ -617,7 +617,7 @@ static bool claim_found_read_terms(struct claim_found *f, const clave_result *re
     bool asked =
         f->data && clave_async_get(f->s->client, path, NULL, claim_on_found_terms, f) == CLAVE_OK;
     if (!asked)
-        f->s->looked_on = 0;
+        f->s->listed_on = 0;
     return asked;
 }
 
@@ -627,7 +627,7 @@ static void claim_on_found(clave_async_client *client, const clave_result *res, 
     bool own = res->err == CLAVE_OK && res->stat->ephemeral_owner == f->s->id;
     (void)client;
     if (res->err != CLAVE_OK && res->err != CLAVE_ENONODE && res->err != CLAVE_ENOAUTH)
-        f->s->looked_on = 0;
+        f->s->listed_on = 0;
     bool plain = clave__queue_kind_of(clave__path_name(f->node)) == QUEUE_LATCH;
     if (!own || f->s->state != HTTP_SESSION_LIVE)
         claim_found_end(f);
@@ -650,7 +650,7 @@ static void claim_find_terms(struct http_session *s, const char *node, const cha
         s->taking++;
         return;
     }
-    s->looked_on = 0;
+    s->listed_on = 0;
     clave__mem_free(mem, f);
 }
 
@@ -669,7 +669,7 @@ static struct claim *claim_of_node(const struct http_session *s, const char *pat
     return NULL;
 }
 
-static void claim_look_at(struct http_session *s, const char *path)
+static void claim_take_listed(struct http_session *s, const char *path)
 {
     const char *name = clave__path_name(path);
     enum queue_kind kind = clave__queue_kind_of(name);
@@ -762,7 +762,7 @@ static void claims_learn(struct http_session *s, bool listed)
 
 /* ---- all of it ---- */
 
-void clave__claims_look(struct http_session *s, const clave_result *res)
+void clave__claims_listed(struct http_session *s, const clave_result *res)
 {
     const char *path, *id;
     if (res->err != CLAVE_OK) { /* the servers list nothing */
@@ -782,7 +782,7 @@ void clave__claims_look(struct http_session *s, const clave_result *res)
     for (size_t i = 0; i < res->nnames; i++) {
         path = clave__client_own_path(s->client, res->names[i]);
         if (path && !clave__http_session_is_mark(path, &id) && !claims_look_at_note(s, res, path))
-            claim_look_at(s, path);
+            claim_take_listed(s, path);
     }
     claims_end_missing(s);
     claims_learn(s, true);
