@@ -344,9 +344,8 @@ static int run_member(struct options *o, int argc, char **argv)
         return o->status;
     if (!options_args(o, 2, -1))
         return EXIT_USAGE;
-    if (name[0] == '\0' || strchr(name, '/'))
-        return diag_usage(o, "--id: \"%s\" is not the name of a node: it is empty or has a '/'",
-                          name);
+    if (strchr(name, '/'))
+        return diag_usage(o, "--id '%s': it is the name of a node, and has no '/'", name);
     if (!connect_path_ok(o, o->argv[0]))
         return EXIT_PATH;
     char *path = clave__path_child(NULL, o->argv[0], name);
@@ -461,8 +460,8 @@ static int members_print(struct members *l, clave_cache *cache, clave_client *c)
 static void members_on_event(clave_async_cache *cache, const clave_cache_event *ev, void *arg)
 {
     (void)cache;
-    (void)ev;
-    (void)!write(*(int *)arg, &(uint64_t){1}, sizeof(uint64_t));
+    if (ev->type != CLAVE_CACHE_INITIALIZED) /* which may come after the wait for it */
+        (void)!write(*(int *)arg, &(uint64_t){1}, sizeof(uint64_t));
 }
 
 static int members_follow(struct members *l, clave_cache *cache, clave_client *c, int changed)

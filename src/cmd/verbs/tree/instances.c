@@ -127,8 +127,8 @@ static void instances_on_change(clave_async_instances *d, const clave_instances_
                                 void *arg)
 {
     (void)d;
-    (void)ev;
-    (void)!write(*(int *)arg, &(uint64_t){1}, sizeof(uint64_t));
+    if (ev->type != CLAVE_INSTANCES_INITIALIZED) /* which may come after the wait for it */
+        (void)!write(*(int *)arg, &(uint64_t){1}, sizeof(uint64_t));
 }
 
 /* Waits for a change, and for those that come with it. */
