@@ -16,6 +16,7 @@
 #include "clave/async/counter.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -118,11 +119,13 @@ static int64_t counter_take(const uint8_t *p)
 static clave_err counter_compute(clave_async_counter *n)
 {
     const struct counter_op *op = counter_first(n);
-    n->after = op->value;
-    if (op->act == COUNTER_GET)
-        n->after = n->before;
-    else if (op->act == COUNTER_ADD && __builtin_add_overflow(n->before, op->value, &n->after))
+    n->after = op->act == COUNTER_GET ? n->before : op->value;
+    if (op->act == COUNTER_ADD && __builtin_add_overflow(n->before, op->value, &n->after)) {
+        clave__client_fault_of(n->client, CLAVE_EINVAL, "",
+                               "%s is %" PRId64 ", and the sum has more than 64 bits", n->path,
+                               n->before);
         return CLAVE_EINVAL;
+    }
     if (op->act == COUNTER_COMPARE && !n->exists)
         return CLAVE_ENONODE;
     return op->act == COUNTER_COMPARE && n->before != op->expected ? CLAVE_EBADVERSION : CLAVE_OK;
@@ -190,8 +193,9 @@ static void counter_read(clave_async_counter *n, const clave_result *res)
         n->before = counter_take(res->data);
     else if (!missing && res->len != 0) {
         err = CLAVE_EINVAL;
-        clave__client_fault(n->client, "%s has %zu bytes of data, and a counter has %d", n->path,
-                            res->len, NUMBER);
+        clave__client_fault_of(n->client, CLAVE_EINVAL, "",
+                               "%s has %zu bytes of data, and a counter has %d", n->path, res->len,
+                               NUMBER);
     }
     if (err == CLAVE_OK)
         err = counter_compute(n);

@@ -64,7 +64,7 @@ clave_err clave__tcp_address_parse(const char *spec, int standard_port, struct t
         return clave__start_error(
             f, CLAVE_EINVAL,
             "invalid address '%s': expected host[:port], [v6][:port], *:port or "
-            "unix:/path[?mode=MODE&group=GROUP]",
+            "unix:/path[?mode=MODE&group=GROUP], with a port up to 65535",
             spec);
     return tcp_address_refuse_number(spec, out->host, f);
 }

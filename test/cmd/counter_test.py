@@ -38,7 +38,10 @@ class Counter(unittest.TestCase):
                 ("--set", "1", "/c/n", "+1"):
             self.verb(*words, code=64)
         clave("create", "-p", "/c/text", "four", connect=self.server.connect)
-        self.verb("/c/text", code=64)
+        self.assertIn("/c/text has 4 bytes of data, and a counter has 8", self.verb("/c/text", code=64).err)
+        self.verb("--set", 2**63 - 1, "/c/full")
+        self.assertIn(f"/c/full is {2**63 - 1}, and the sum has more than 64 bits", self.verb("/c/full", "+1", code=64).err)
+        self.assertIn("--if 'x': not a number from -9223372036854775808", self.verb("--if", "x", "--set", "1", "/c/n", code=64).err)
 
     def test_twenty_contenders_while_the_server_is_killed(self):
         script = f"for i in $(seq {EACH}); do '{CLAVE}' counter /c/n +1 || echo failed; done"

@@ -230,7 +230,8 @@ class Register(OnServer):
 
     def test_wrong_words_are_refused(self):
         for words, says in ((["--port", "0"], "--port"), (["--port", "65536"], "--port"), (["--type", "SERVERSET"], "--type"),
-                            (["--id", "a/b"], "has no id that can be part of a path"), (["--payload", "x"], "payload"),
+                            (["--id", "a/b"], "--id 'a/b': it is the name of a node"), (["--address", ""], "--address is empty"),
+                            (["--payload", "x"], "--payload 'x': not JSON"), (["--payload", "@x"], "$(cat FILE)"),
                             (["--serverset"], "no port"), (["--on-unhealthy", "disable"], "needs --health"),
                             (["--health", "true", "--type", "STATIC"], "needs --on-unhealthy disable")):
             r = self.register(*words).end()

@@ -317,9 +317,12 @@ const char *diag_path_hint(const struct options *o, char out[DIAG_HINT_CAP])
 int diag_path(const struct options *o, const char *path, const char *fault)
 {
     char shown[PARTICIPANT_TEXT_CAP], whole[256], word[HINT_CAP], taken[DIAG_HINT_CAP];
-    int n = snprintf(whole, sizeof whole, "/%s", path);
-    bool only_slash = *path && *path != '/' && n < (int)sizeof whole &&
-                      !clave__path_fault(whole, (size_t)n, false);
+    int n = snprintf(whole, sizeof whole, "%s%s", *path == '/' ? "" : "/", path);
+    bool fits = n < (int)sizeof whole;
+    while (fits && n > 1 && whole[n - 1] == '/')
+        whole[--n] = '\0';
+    /* All that is wrong is a slash, at its beginning or at its end. */
+    bool only_slash = *path && fits && !clave__path_fault(whole, (size_t)n, false);
     if (*path != '/' && *diag_path_hint(o, taken))
         only_slash = false;
     else

@@ -30,6 +30,8 @@ enum {
     CURL_BAD_URL = 3,
     CURL_BAD_PROTOCOL = 1,
     CURL_TIMED_OUT = 28,
+    CURL_NO_TLS = 35,
+    CURL_NO_ANSWER = 52,
     CURL_ERROR_CAP = 256,
 };
 
@@ -136,8 +138,13 @@ static int http_get_failed(const struct options *o, const struct http_get *g, in
             o, NULL, EXIT_USAGE,
             "--http %s is not the URL of a gate: http://HOST:PORT, https://HOST:PORT or unix:/PATH",
             g->gate);
+    const char *hint = "";
+    if (code == CURL_NO_TLS)
+        hint = ": does it have TLS, or is it http://?";
+    else if (code == CURL_NO_ANSWER)
+        hint = ": is this the port for HTTP?";
     return diag_end(o, NULL, code == CURL_TIMED_OUT ? EXIT_TIMEOUT : EXIT_UNREACHABLE,
-                    "the gate %s cannot be asked: %s (--http names another)", g->gate, why);
+                    "the gate %s cannot be asked: %s%s (--http names another)", g->gate, why, hint);
 }
 
 static int http_get_perform(const struct options *o, const struct http_get *g, const char *url,

@@ -66,6 +66,7 @@ static void on_counter_done(clave_async_counter *n, clave_err err, int64_t befor
     struct web_exchange *x = arg;
     const struct counter_request *r = x->state;
     const char *path = x->params[0];
+    int64_t sum;
     const struct problem other = {
         .status = 409, .err = err, .path = path, .members = counter_put_value, .arg = &before};
     (void)n;
@@ -74,12 +75,14 @@ static void on_counter_done(clave_async_counter *n, clave_err err, int64_t befor
     else if (err == CLAVE_EBADVERSION)
         clave__web_problem(x, &other, "%s is %" PRId64 " and not %" PRId64, path, before,
                            r->expected);
+    else if (err == CLAVE_EINVAL && r->adds && __builtin_add_overflow(before, r->add, &sum))
+        clave__web_refuse(x, 400, err, path,
+                          "cannot %s %s: it is %" PRId64 ", and the sum has more than 64 bits",
+                          r->verb, path, before);
     else if (err == CLAVE_EINVAL)
-        clave__web_refuse(
-            x, 400, err, path,
-            "cannot %s %s: it is no counter (its data are not eight bytes), or the sum "
-            "has more than 64 bits",
-            r->verb, path);
+        clave__web_refuse(x, 400, err, path,
+                          "cannot %s %s: it is no counter: its data are not eight bytes", r->verb,
+                          path);
     else
         clave__web_problem_err(x, err, r->verb, path);
 }

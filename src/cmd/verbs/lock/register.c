@@ -10,6 +10,7 @@
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
+#include "cmd/cli/participant.h"
 #include "cmd/verbs/lock/member.h"
 #include "runtime/clock.h"
 
@@ -45,6 +46,19 @@ static bool register_take_port(struct options *o, const char *flag, int32_t *out
     return true;
 }
 
+static bool register_take_payload(struct registration *r)
+{
+    const clave_instance with = {.name = "name", .id = "id", .payload = r->o->value};
+    char shown[PARTICIPANT_TEXT_CAP];
+    r->instance.payload = r->o->value;
+    if (!clave_instance_fault(&with))
+        return true;
+    diag_usage(r->o, "--payload '%s': not JSON, such as 5, \"a text\" or {\"zone\": \"b\"}%s",
+               participant_text_printable(r->o->value, shown, sizeof shown),
+               *r->o->value == '@' ? "; that of a file is --payload \"$(cat FILE)\"" : "");
+    return false;
+}
+
 /* false, after a message. */
 static bool register_take_flag(struct registration *r, int id)
 {
@@ -65,8 +79,7 @@ static bool register_take_flag(struct registration *r, int id)
     case REGISTER_SSL_PORT:
         return register_take_port(o, "ssl-port", &i->ssl_port);
     case REGISTER_PAYLOAD:
-        i->payload = o->value;
-        return true;
+        return register_take_payload(r);
     case REGISTER_TYPE:
         if (clave_service_type_parse(o->value, &i->type) && i->type != CLAVE_SERVICE_SERVERSET)
             return true;
@@ -146,7 +159,13 @@ static int register_run(struct registration *r)
     const clave_instance *i = &r->instance;
     const char *fault = clave_instance_fault(i);
     if (!i->address || !*i->address)
-        return diag_usage(r->o, "--address is missing: where the instance can be reached");
+        return diag_usage(r->o, "--address is %s: where the instance can be reached",
+                          i->address ? "empty" : "missing");
+    if (strchr(i->name, '/'))
+        return diag_usage(r->o, "%s is not the name of a service; give its parent with --base",
+                          i->name);
+    if (strchr(i->id, '/'))
+        return diag_usage(r->o, "--id '%s': it is the name of a node, and has no '/'", i->id);
     if (fault)
         return diag_usage(r->o, "%s %s", i->name, fault);
     if (register_kind(i->type) == CLAVE_KEPT_PERSISTENT && r->member.health.command &&

@@ -70,10 +70,6 @@ static int counter_on(const struct counter_command *k, clave_client *session)
     }
     if (err == CLAVE_EBADVERSION)
         return diag_end(k->o, k->path, EXIT_PATH, "it is not %" PRId64, k->expected);
-    if (err == CLAVE_EINVAL)
-        return diag_end(k->o, k->path, EXIT_USAGE,
-                        "it is no counter (its data are not eight bytes), or the sum has more than "
-                        "64 bits; nothing was changed");
     if (err != CLAVE_OK)
         return diag_err(k->o, k->path, err, session);
     counter_show(k, &change);
@@ -88,9 +84,9 @@ static int run_counter(struct options *o, int argc, char **argv)
     while ((id = options_next(o, argc, argv)) > 0) {
         k.sets |= id == COUNTER_SET;
         k.compares |= id == COUNTER_IF;
-        if (!counter_number(o->value, id == COUNTER_SET ? &k.value : &k.expected))
-            return diag_usage(o, "--%s: \"%s\" is not a number of 64 bits",
-                              id == COUNTER_SET ? "set" : "if", o->value);
+        if (!options_number(o, id == COUNTER_SET ? "set" : "if", INT64_MIN, INT64_MAX,
+                            id == COUNTER_SET ? &k.value : &k.expected))
+            return EXIT_USAGE;
     }
     if (id == OPTIONS_STOP)
         return o->status;
@@ -101,12 +97,17 @@ static int run_counter(struct options *o, int argc, char **argv)
     k.path = o->argv[0];
     k.adds = o->argc == 2;
     if (k.adds && !counter_number(o->argv[1], &k.delta))
-        return diag_usage(o, "\"%s\" is not a number of 64 bits, as +1 or -3 is", o->argv[1]);
+        return diag_usage(
+            o, "'%s': neither +N nor -N, with N of at most 64 bits: %" PRId64 " to %" PRId64,
+            o->argv[1], INT64_MIN, INT64_MAX);
     if (k.adds && o->argv[1][0] >= '0' && o->argv[1][0] <= '9')
         return diag_usage(o, "\"%s\": say +%s to add, or --set %s %s", o->argv[1], o->argv[1],
                           o->argv[1], k.path);
-    if ((k.adds && k.sets) || (k.compares && !k.sets))
-        return diag_usage(o, "either +N or --set N, which may have --if N");
+    if (k.adds && k.sets)
+        return diag_usage(o, "%s adds, and --set %" PRId64 " sets: give one of them", o->argv[1],
+                          k.value);
+    if (k.compares && !k.sets)
+        return diag_usage(o, "--if %" PRId64 " is a condition of --set: add --set N", k.expected);
     if (!connect_path_ok(o, k.path))
         return EXIT_PATH;
     int code = connect_open(o, NULL, &session);
