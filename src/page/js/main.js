@@ -7,7 +7,7 @@
 import { render } from "./lib/dom.js";
 import { drawWith, soon } from "./lib/redraw.js";
 import { remember, where } from "./lib/address.js";
-import { store, connect, onChange, certainDeadlocks, doubtful } from "./model/store.js";
+import { store, connect, onChange, certainDeadlocks, doubtful, stopClockIfSilent } from "./model/store.js";
 import { onDenied, setToken, token } from "./net/api.js";
 import { clusterName } from "./parts/command_line.js";
 import { askToken, closeDialogs } from "./parts/dialog.js";
@@ -39,6 +39,7 @@ let entries = 0; /* of the browser's history, numbered as they are made */
 
 function draw() {
     if (!screen) return;
+    stopClockIfSilent();
     document.documentElement.classList.toggle("stale", store.link.state === "gone");
     render(document.getElementById("side"), side(route.name));
     render(document.getElementById("topbar"), topbar());

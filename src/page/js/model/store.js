@@ -151,7 +151,6 @@ async function loadServer() {
 
 /* Silence has no event, and nor has a gate that has lost its servers: it is asked. */
 async function ask() {
-    if (store.link.state === "live" && isSilent()) clock.stop(store.asOf);
     soon();
     if (asking || store.link.state !== "live" || document.visibilityState !== "visible") return;
     asking = true;
@@ -176,6 +175,11 @@ document.addEventListener("visibilitychange", () => {
 
 /* Nothing was heard of the servers for so long that what is shown may be out of date. */
 export const isSilent = () => store.asOf !== null && document.visibilityState === "visible" && Date.now() - Math.max(store.asOf, seenSince) > SILENT_MS;
+
+/* Before anything is drawn: ages that are shown beside "No answer" stand still. */
+export function stopClockIfSilent() {
+    if (store.link.state === "live" && isSilent()) clock.stop(store.asOf);
+}
 
 /* ---- events ---- */
 
