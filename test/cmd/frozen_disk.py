@@ -6,6 +6,10 @@ import threading
 from lock_rig import LIBC
 
 
+def can_mount():
+    return os.geteuid() == 0 and os.path.exists("/dev/fuse")
+
+
 class FrozenDisk:
     """A file system (FUSE) of one file, `disk`. Once it is frozen, every write to it and every close waits until it is
     thawed: in the kernel, where no signal ends a process."""

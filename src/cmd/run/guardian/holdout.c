@@ -4,6 +4,8 @@
 #include "cmd/run/guardian/holdout.h"
 
 #include <assert.h>
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -41,12 +43,13 @@ static void holdout_take_line(struct process_status *s, const char *line)
         s->kill_pending |= pending >> (SIGKILL - 1) & 1;
 }
 
-/* false: there is no such process, or it is hidden from us (hidepid). */
-static bool holdout_read_status(pid_t pid, struct process_status *s)
+/* false: there is no such process, or it is hidden from us (hidepid). `task` is "", or "/task/TID"
+ * for one of its threads. */
+static bool holdout_read_status(pid_t pid, const char *task, struct process_status *s)
 {
     char path[64], line[LINE_CAP];
     *s = (struct process_status){.is = {.pid = pid, .uid = HOLDOUT_UNKNOWN}};
-    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    snprintf(path, sizeof path, "/proc/%d%s/status", (int)pid, task);
     FILE *f = proc_is_ours() ? fopen(path, "re") : NULL;
     while (f && fgets(line, sizeof line, f))
         holdout_take_line(s, line);
@@ -60,9 +63,56 @@ bool holdout_refuses(struct holdout *out, pid_t pid)
     struct process_status s;
     if (kill(pid, 0) == 0 || errno != EPERM)
         return false;
-    holdout_read_status(pid, &s);
+    holdout_read_status(pid, "", &s);
     *out = s.is;
     return true;
+}
+
+/* True if the process, or a thread of it, has begun to exit (PF_EXITING, of the flags in field 9 of
+ * /proc/.../stat). A signal no longer reaches it then, but it may yet wait for a disk: its files
+ * are closed at that time. */
+static bool holdout_exits(pid_t pid, const char *task)
+{
+    enum { EXITING = 4 };
+    char path[64], line[1024];
+    unsigned flags = 0;
+    snprintf(path, sizeof path, "/proc/%d%s/stat", (int)pid, task);
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(line, 1, sizeof line - 1, f) : 0;
+    if (f)
+        fclose(f);
+    line[n] = '\0';
+    const char *rest = strrchr(line, ')');
+    return rest && sscanf(rest + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
+           (flags & EXITING) != 0;
+}
+
+static bool holdout_thread_is_asleep(pid_t pid, const char *task)
+{
+    struct process_status s;
+    if (!holdout_read_status(pid, task, &s) || s.state == 'Z' || s.state == 'X')
+        return false;
+    return (s.state == 'D' && s.kill_pending) || holdout_exits(pid, task);
+}
+
+/* True if SIGKILL has reached the process, but a thread of it has not ended, and no further signal
+ * changes that. The first thread may have ended before the others. */
+static bool holdout_is_asleep(const struct process_status *s)
+{
+    char path[64], task[32];
+    bool ends = s->kill_pending || s->state == 'Z' || holdout_exits(s->is.pid, "");
+    bool asleep = false;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)s->is.pid);
+    DIR *dir = ends ? opendir(path) : NULL;
+    struct dirent *entry;
+    while (!asleep && dir && (entry = readdir(dir))) {
+        snprintf(task, sizeof task, "/task/%.20s", entry->d_name);
+        asleep =
+            isdigit((unsigned char)entry->d_name[0]) && holdout_thread_is_asleep(s->is.pid, task);
+    }
+    if (dir)
+        closedir(dir);
+    return asleep;
 }
 
 struct holdout_search {
@@ -75,10 +125,10 @@ static void holdout_visit(void *arg, pid_t pid)
     struct holdout_search *s = arg;
     struct process_status p;
     bool refuses = kill(pid, 0) != 0 && errno == EPERM;
-    bool shown = holdout_read_status(pid, &p);
+    bool shown = holdout_read_status(pid, "", &p);
     if (shown ? proc_state_is_dead(p.state, p.threads) : !refuses)
         return; /* dead */
-    p.is.asleep = !refuses && p.state == 'D' && p.kill_pending;
+    p.is.asleep = shown && !refuses && holdout_is_asleep(&p);
     if ((!refuses && !p.is.asleep) || (refuses && cgroup_has(s->cgroup, pid)))
         return;
     if (s->out->n++ == 0)

@@ -1,6 +1,7 @@
 /* holdout.h - holdouts: descendants that clave cannot end. There are two kinds: processes of
  * another user, which we may not signal (sudo and any other set-user-ID program), and processes
- * that sleep in the kernel where SIGKILL does not reach them (state D). A process in the command's
+ * that SIGKILL has reached, but that wait in the kernel: it is pending while they sleep in state D,
+ * or they are exiting and wait for a disk that closes their files. A process in the command's
  * control group is never a holdout, since the kernel ends it. User ids are not used to decide:
  * signal 0 is sent, and either it is refused or it is not. */
 #ifndef CLAVE_CMD_RUN_GUARDIAN_HOLDOUT_H
