@@ -14,7 +14,7 @@ BUILD = build
 MAKEFLAGS += --no-print-directory
 
 .PHONY: all compile install check quick demo demo-ensemble bench sim sim-long model power plant upgrade mixed-long soak diskfaults fuzz real \
-    history real-cutoff real-timelines works-with reference screenshots dist tarball packages wheel rpm image format clean help
+    history real-cutoff real-timelines hangs works-with reference screenshots dist tarball packages wheel rpm image format clean help
 
 all: ## build/clave, build/libclave.so, build/libclave.a, build/clave.pc
 	@tools/setup --check build
@@ -111,6 +111,10 @@ real-cutoff: dev ## a member of an ensemble cut off or stopped, its holders watc
 real-timelines: dev ## published double leaders, on Curator and on clave [TICKETS="604 696"]
 	@tools/setup real
 	@$(REAL)/timelines.py $(TICKETS) || [ $$? = 77 ]
+
+hangs: dev ## what holds a lock is stopped or killed, or its disk stalls, in rounds with real processes [ROUNDS=200 SEED=N ONLY=N]
+	@CLAVE=$(abspath $(BUILD))/dev/clave CLAVE_STANDIN_WATCHDOG=$(abspath $(BUILD))/dev/test/cmd/cmd_standin_watchdog.so \
+	    /usr/bin/python3 -B test/cmd/hang_rounds.py --rounds $(or $(ROUNDS),200) $(SEEDED) $(if $(ONLY),--only $(ONLY))
 
 works-with: dev ## other people's programs on a server: a table [NAMES="ctdb tooz"]
 	@tools/setup works-with
