@@ -74,9 +74,17 @@ web_handler clave__web_rest_get, clave__web_rest_put, clave__web_rest_post, clav
 /* A request that names its session. It is the owner of the exchange (x->owned). The session's
  * client counts as present from the arrival of the request until the request is answered or its
  * sender hangs up; then the request leaves the session. Invariant: after that nothing of the
- * session is touched for this request. */
+ * session is touched for this request. What it may wait for:
+ *
+ *     live      this gate has the session (clave__session_request)
+ *     listed    its nodes were listed on this connection, and a claim is here for each place that
+ *               another gate made (_listed, _lists_once)
+ *     proved    it was alive, and what it holds was there, at a commit since (_prove)
+ *     settled   the queue of each claim was listed on this connection (_settle)
+ *     news      a claim is held, is over, or has a position (_poll) */
 struct session_request;
 typedef void session_step(struct session_request *k);
+enum answer_check { ANSWER_UNCHECKED, ANSWER_PROVED, ANSWER_LISTED };
 struct session_request {
     struct web_exchange *x;
     struct http_session *s; /* NULL: the request has left it */
@@ -94,12 +102,7 @@ struct session_request {
     int64_t settles_by;  /* until when it waits for the state of every claim */
     unsigned listings;   /* how often the claims of the session were listed for this request */
     bool waited;         /* it has waited for news of its session's claims, and is answered now */
-    enum {
-        ANSWER_UNCHECKED,
-        ANSWER_PROVED,
-        ANSWER_LISTED
-    } checked;         /* of claims.c: what was done
-                        * before the answer */
+    enum answer_check checked; /* of claims.c: what was done before the answer */
     const char *tried; /* the id of a claim that was not granted, while the request asks who holds
                         * its path */
 };
@@ -108,16 +111,15 @@ struct session_request {
  * Otherwise answers: 401 without the header, 403 if the header proves nothing or another session
  * than `id` (NULL: any), 410 if the session has ended, or 503. */
 void clave__session_request(struct web_exchange *x, const char *id, session_step *handle);
-/* The same, but `handle` is called when all claims of the session are known here, also those that
- * another gate has made or released (session/claim.h). */
-void clave__session_request_informed(struct web_exchange *x, const char *id, session_step *handle);
+/* The same, but `handle` is called when the claims of the session are listed. */
+void clave__session_request_listed(struct web_exchange *x, const char *id, session_step *handle);
 /* To be called before an answer that something of the session does not exist. What this gate
  * remembers does not prove that, because another gate may have taken the session over and made the
- * thing. Returns true if the servers are being asked, and `handle` of _informed will run once more;
+ * thing. Returns true if the servers are being asked, and `handle` will run once more;
  * false if they have been asked already for this request, or if no other gate can have the
  * session. */
 bool clave__session_request_lists_once(struct session_request *k);
-/* The part of the ttl after which a look reports a claim of unknown state as suspended; and in
+/* The part of the ttl after which an answer reports a claim of unknown state as suspended; and in
  * which a request that needs the claim to be held finds out. */
 enum { REPORT_SETTLES = 8, DEED_SETTLES = 2 };
 /* Calls `next` when the state of every claim is known, or when 1/part of the ttl has passed
@@ -184,7 +186,7 @@ struct claim_request {
     bool keyed;               /* the request has an Idempotency-Key; `own` is the id of its claim */
     char own[CLAVE_UUID_TEXT + 1];
     bool proved;    /* it was proved which claims the session has */
-    bool again;     /* it was started a second time: see post_restart */
+    bool again;     /* it was started a second time: see try_found_own */
     const char *at; /* the node that the servers are asked about */
 };
 

@@ -197,7 +197,11 @@ void clave__claim_request_refuse(struct session_request *k, clave_err err, const
 static void claim_answer_released(struct session_request *k, const char *path, const char *text)
 {
     static const clave_err released = CLAVE_OK;
-    const struct problem p = {410, CLAVE_ELOST, path, 0, clave__web_put_cause, &released, NULL};
+    const struct problem p = {.status = 410,
+                              .err = CLAVE_ELOST,
+                              .path = path,
+                              .members = clave__web_put_cause,
+                              .arg = &released};
     clave__web_problem(k->x, &p, "%s", text);
 }
 
@@ -279,12 +283,12 @@ static void claim_request_submitted(struct session_request *k, clave_err err)
 {
     const struct claim_request *o = k->arg;
     k->x->only_reads = true;
-    if (err == CLAVE_OK)
+    if (err == CLAVE_OK) {
         clave__web_expect(k->x);
-    else if (claim_request_has_answer(k, err))
-        clave__web_problem_err(k->x, err, "look at", o->at);
-    if (err == CLAVE_OK)
         clave__http_session_flush(k->s);
+    } else if (claim_request_has_answer(k, err)) {
+        clave__web_problem_err(k->x, err, "look at", o->at);
+    }
 }
 
 /* ---- the limit of a semaphore, as a lease says it ---- */
@@ -472,14 +476,7 @@ static void try_put_holder(struct json *j, const void *arg)
 }
 
 static void post_claim(struct session_request *k);
-static bool post_restart(struct session_request *k);
-
-/* The id of the claim to which this node belongs; NULL: the node is not of a claim. */
-static const char *try_claim_of_holder(struct session_request *k, const char *node)
-{
-    bool is_claim = strncmp(node, "_c_", 3) == 0 && strlen(node) > 3 + CLAVE_UUID_TEXT;
-    return is_claim ? clave__web_strndup(k->x, node + 3, CLAVE_UUID_TEXT) : NULL;
-}
+static void post_find_again(struct session_request *k);
 
 /* The first place in the queue is this session's own: either another gate was granted it after the
  * try had ended, or it is the place of the try, which is being deleted. */
@@ -488,8 +485,13 @@ static void try_found_own(struct session_request *k, const char *id)
     struct problem p = {
         .status = 409, .err = CLAVE_EBUSY, .path = k->x->deed.path, .retry_after_s = 1};
     bool left = !p.path || clave__claim_is_being_left(k->s, p.path, id);
-    if (!left && k->handle == post_claim && post_restart(k))
+    struct claim_request *o = k->handle == post_claim ? k->arg : NULL;
+    if (!left && o && !o->again) {
+        o->again = true;
+        k->next = post_find_again;
+        claim_request_checked(k);
         return;
+    }
     clave__web_problem(k->x, &p, "%s was not granted to this request, and %s",
                        p.path ? p.path : "it",
                        left ? "its place is being given back" : "another of this session has it");
@@ -511,7 +513,9 @@ static void try_on_holder(clave_async_client *client, clave_err err, const clave
         return;
     }
     bool own = err == CLAVE_OK && n > 0 && list[0].stat.ephemeral_owner == k->s->id;
-    const char *id = own ? try_claim_of_holder(k, list[0].node) : NULL;
+    bool is_claim =
+        own && strncmp(list[0].node, "_c_", 3) == 0 && strlen(list[0].node) > 3 + CLAVE_UUID_TEXT;
+    const char *id = is_claim ? clave__web_strndup(x, list[0].node + 3, CLAVE_UUID_TEXT) : NULL;
     if (own && (!id || !k->tried || clave__claim_is_same_owner(id, k->tried))) {
         try_found_own(k, id);
         return;
@@ -757,22 +761,11 @@ static void post_answer(struct session_request *k)
         clave__claim_answer(k, 201);
 }
 
-/* The servers were asked, and the session may have got the claim meanwhile. */
+/* If the servers were asked, the session may have got the claim meanwhile. */
 static void post_find_again(struct session_request *k)
 {
     if (claim_request_find_own(k))
         post_make(k);
-}
-
-static bool post_restart(struct session_request *k)
-{
-    struct claim_request *o = k->arg;
-    if (o->again)
-        return false;
-    o->again = true;
-    k->next = post_find_again;
-    claim_request_checked(k);
-    return true;
 }
 
 static void post_find(struct session_request *k)
@@ -1178,7 +1171,7 @@ static void any_claim_handle(struct web_exchange *x, web_handler *of_owner,
     else if (clave__web_query(x, "token"))
         clave__web_bad_request(x, "\"token\" is for claims of kind \"slot\"");
     else
-        clave__session_request_informed(x, NULL, of_session);
+        clave__session_request_listed(x, NULL, of_session);
 }
 
 void clave__web_post_claim(struct web_exchange *x)

@@ -28,76 +28,58 @@ struct hold_stream {
 
 /* ---- the stream ------------------------------------------------------------------------------ */
 
-static struct json hold_line(struct buf *out, const char *event)
+/* CLAIM_EVENT_NONE: a heartbeat. */
+static clave_err hold_put(const struct hold_stream *h, struct buf *out, enum claim_event event)
 {
+    static const char *const names[] = {
+        [CLAIM_EVENT_NONE] = "heartbeat", [CLAIM_EVENT_QUEUED] = "queued",
+        [CLAIM_EVENT_HELD] = "held",      [CLAIM_EVENT_ASKED] = "asked",
+        [CLAIM_EVENT_LOST] = "lost",
+    };
+    const struct claim *c = h->claim;
     struct json j = clave__json_to(out);
     clave__json_open(&j, NULL, '{');
-    clave__json_string(&j, "event", event);
-    return j;
-}
-
-static clave_err hold_end_line(struct json *j, struct buf *out)
-{
-    clave__json_close(j, '}');
-    return j->err ? j->err : clave__buf_append(out, "\n", 1);
-}
-
-static clave_err hold_put_held(struct hold_stream *h, struct buf *out)
-{
-    const struct claim *c = h->claim;
-    struct json j = hold_line(out, "held");
-    h->sent_held = true;
-    clave__json_int64(&j, "token", c->grant.token);
-    clave__json_int(&j, "valid_ms", clave__claim_valid_ms(c, h->x->arrived));
-    clave__json_string(&j, "node", c->node);
-    return hold_end_line(&j, out);
-}
-
-static clave_err hold_put_queued(struct hold_stream *h, struct buf *out)
-{
-    struct json j = hold_line(out, "queued");
-    h->sent_position = true;
-    h->ahead = h->claim->ahead;
-    h->left_over = h->claim->left_over;
-    clave__json_int(&j, "position", (int64_t)h->ahead + 1);
-    if (h->left_over)
-        clave__json_string(&j, "left_over", h->claim->left_over);
-    return hold_end_line(&j, out);
-}
-
-static clave_err hold_put_lost(struct hold_stream *h, struct buf *out)
-{
-    struct json j = hold_line(out, "lost");
-    clave__web_put_cause(&j, &h->claim->why);
-    return hold_end_line(&j, out);
-}
-
-static clave_err hold_put_plain(struct buf *out, const char *event)
-{
-    struct json j = hold_line(out, event);
-    return hold_end_line(&j, out);
+    clave__json_string(&j, "event", names[event]);
+    if (event == CLAIM_EVENT_HELD) {
+        clave__json_int64(&j, "token", c->grant.token);
+        clave__json_int(&j, "valid_ms", clave__claim_valid_ms(c, h->x->arrived));
+        clave__json_string(&j, "node", c->node);
+    }
+    if (event == CLAIM_EVENT_QUEUED)
+        clave__json_int(&j, "position", (int64_t)c->ahead + 1);
+    if (event == CLAIM_EVENT_QUEUED && c->left_over)
+        clave__json_string(&j, "left_over", c->left_over);
+    if (event == CLAIM_EVENT_LOST)
+        clave__web_put_cause(&j, &c->why);
+    clave__json_close(&j, '}');
+    return j.err ? j.err : clave__buf_append(out, "\n", 1);
 }
 
 static clave_err hold_more(void *arg, struct buf *out, bool *done)
 {
     struct hold_stream *h = arg;
     const struct claim *c = h->claim;
-    bool beat = h->beat_due;
-    h->beat_due = false;
-    if (clave__claim_is_over(c)) {
-        *done = true;
-        return hold_put_lost(h, out);
-    }
-    if (c->state == CLAIM_HELD && !h->sent_held)
-        return hold_put_held(h, out);
-    if (c->state == CLAIM_HELD && c->asked && !h->sent_asked) {
-        h->sent_asked = true;
-        return hold_put_plain(out, "asked");
-    }
+    bool holds = c->state == CLAIM_HELD, beat = h->beat_due;
     bool moved = c->ahead != h->ahead || (c->left_over != NULL) != h->left_over;
-    if (c->state == CLAIM_QUEUED && (!h->sent_position || moved))
-        return hold_put_queued(h, out);
-    return beat ? hold_put_plain(out, "heartbeat") : CLAVE_OK;
+    h->beat_due = false;
+    *done = clave__claim_is_over(c);
+    if (*done)
+        return hold_put(h, out, CLAIM_EVENT_LOST);
+    if (holds && !h->sent_held) {
+        h->sent_held = true;
+        return hold_put(h, out, CLAIM_EVENT_HELD);
+    }
+    if (holds && c->asked && !h->sent_asked) {
+        h->sent_asked = true;
+        return hold_put(h, out, CLAIM_EVENT_ASKED);
+    }
+    if (c->state == CLAIM_QUEUED && (!h->sent_position || moved)) {
+        h->sent_position = true;
+        h->ahead = c->ahead;
+        h->left_over = c->left_over != NULL;
+        return hold_put(h, out, CLAIM_EVENT_QUEUED);
+    }
+    return beat ? hold_put(h, out, CLAIM_EVENT_NONE) : CLAVE_OK;
 }
 
 static void hold_arm_beat(struct hold_stream *h)

@@ -353,5 +353,5 @@ void clave__web_put_value(struct web_exchange *x)
         clave__web_problem_err(x, CLAVE_ENOMEM, "publish the value of", x->params[0]);
     x->deed.path = node;
     if (node && clave__web_must(x, WEB_LOCK, node))
-        clave__session_request_informed(x, NULL, value_put);
+        clave__session_request_listed(x, NULL, value_put);
 }

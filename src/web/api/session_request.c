@@ -155,16 +155,16 @@ void clave__session_request_gone(struct session_request *k, clave_err why)
     }
 }
 
-/* Looks up to MOST_LISTINGS times, since the listing may be out of date when the proof ends: the
+/* Lists up to MOST_LISTINGS times, since the listing may be out of date when the proof ends: the
  * connection may have been lost, or a try may have been given up and have left its node. */
-static void session_request_inform(struct session_request *k)
+static void session_request_list(struct session_request *k)
 {
     if (!clave__http_session_must_list(k->s) || k->listings == MOST_LISTINGS) {
         k->handle(k);
         return;
     }
     k->listings++;
-    clave__session_request_prove(k, session_request_inform);
+    clave__session_request_prove(k, session_request_list);
 }
 
 bool clave__session_request_lists_once(struct session_request *k)
@@ -173,7 +173,7 @@ bool clave__session_request_lists_once(struct session_request *k)
         return false;
     k->listings++;
     k->s->listed_on = 0;
-    clave__session_request_prove(k, session_request_inform);
+    clave__session_request_prove(k, session_request_list);
     return true;
 }
 
@@ -235,9 +235,9 @@ void clave__session_request(struct web_exchange *x, const char *id, session_step
     session_request_begin(x, id, handle, handle);
 }
 
-void clave__session_request_informed(struct web_exchange *x, const char *id, session_step *handle)
+void clave__session_request_listed(struct web_exchange *x, const char *id, session_step *handle)
 {
-    session_request_begin(x, id, session_request_inform, handle);
+    session_request_begin(x, id, session_request_list, handle);
 }
 
 /* ==== the client of a request ================================================================= */

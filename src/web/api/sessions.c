@@ -163,7 +163,7 @@ void clave__web_renew_session(struct web_exchange *x)
     clave__session_request(x, x->params[0], session_renew);
 }
 
-/* ---- looking --------------------------------------------------------------------------------- */
+/* ---- GET ------------------------------------------------------------------------------------- */
 
 static const char *session_state_name(const struct http_session *s)
 {
@@ -218,7 +218,7 @@ static void session_answer(struct session_request *k, bool proven)
 
 static void session_get(struct session_request *k);
 
-/* If another gate may have the session by now, looking at the claims would take the session away
+/* If another gate may have the session by now, listing the claims would take the session away
  * from it. So the request is answered with what is known, and its client asks again at the gate of
  * its choice. */
 static void session_on_news(struct session_request *k)

@@ -12,9 +12,7 @@
 #include "base/path.h"
 #include "web/http/sender.h"
 
-enum { MOST_ANSWER = 64 << 20 };
-
-enum { CHUNK = 496 };
+enum { MOST_ANSWER = 64 << 20, CHUNK = 496 };
 
 struct exchange_chunk {
     struct exchange_chunk *next;

@@ -33,26 +33,14 @@ static enum claim_event claim_event_of(const struct claim *c)
     return clave__claim_has_ended(c) && c->why != CLAVE_OK ? CLAIM_EVENT_LOST : CLAIM_EVENT_NONE;
 }
 
-/* `text` is the data of the event, which is complete. */
-static void claim_send_event(struct web *w, struct event_text *e, struct json *j, struct buf *text)
-{
-    clave__json_close(j, '}');
-    if (j->err == CLAVE_OK && clave__buf_append(text, "", 1) == CLAVE_OK) {
-        e->data = (char *)text->data + text->head;
-        clave__observe_event(w->observe, e);
-    }
-    clave__buf_fini(text);
-}
-
 static void claim_put_event(const struct claim *c, const char *name)
 {
     struct web *w = c->part.s->all->web;
-    char session[24], token[24];
+    char session[24];
     struct buf text;
     clave__buf_init(&text, &w->mem, EVENT_MAX);
     struct json j = clave__json_to(&text);
     snprintf(session, sizeof session, "%" PRId64, c->part.s->id);
-    snprintf(token, sizeof token, "%" PRId64, c->part.token);
     clave__json_open(&j, NULL, '{');
     clave__json_string(&j, "claim", c->place.uuid);
     clave__json_string(&j, "session", session);
@@ -63,11 +51,16 @@ static void claim_put_event(const struct claim *c, const char *name)
     if (clave__claim_waits(c) && c->left_over)
         clave__json_string(&j, "left_over", c->left_over);
     if (c->part.token)
-        clave__json_string(&j, "token", token);
+        clave__json_int64(&j, "token", c->part.token);
     if (clave__claim_has_ended(c))
         clave__web_put_cause(&j, &c->why);
-    claim_send_event(w, &(struct event_text){.name = name, .path = c->path, .session = session}, &j,
-                     &text);
+    clave__json_close(&j, '}');
+    struct event_text e = {.name = name, .path = c->path, .session = session};
+    if (j.err == CLAVE_OK && clave__buf_append(&text, "", 1) == CLAVE_OK) {
+        e.data = clave__buf_text(&text);
+        clave__observe_event(w->observe, &e);
+    }
+    clave__buf_fini(&text);
 }
 
 static enum lock_cause claim_cause(const struct claim *c)
@@ -110,12 +103,6 @@ static void claim_publish(struct claim *c)
     c->sent = event > c->sent ? event : c->sent;
     c->sent_left_over |= left_over;
     claim_put_event(c, names[event]);
-}
-
-static void claim_publish_suspended(struct claim *c)
-{
-    if (c->part.s->all->web->observe && c->state <= CLAIM_HELD)
-        claim_put_event(c, "suspended");
 }
 
 /* ==== states ================================================================================== */
@@ -457,13 +444,6 @@ static void claim_limit_begin(struct claim *c, bool learns, void (*first)(struct
         first(c);
 }
 
-static void claim_limit_learnt(struct http_session *s)
-{
-    assert(s->taking > 0);
-    if (--s->taking == 0 && s->state == HTTP_SESSION_LIVE)
-        clave__http_session_known(s);
-}
-
 /* No further request about the limit follows, at least not before `from`. This may free the
  * claim. */
 static void claim_limit_rest(struct claim *c, int64_t from)
@@ -476,7 +456,7 @@ static void claim_limit_rest(struct claim *c, int64_t from)
     if (holds && claim_limit_is_known(c))
         clave__web_timer_set(s->all->web, &c->longest.due, at > from ? at : from);
     if (learns)
-        claim_limit_learnt(s);
+        clave__http_session_taken(s);
 }
 
 /* Answers the signs of life that were sent; after an error, also those that wait to be sent. */
@@ -513,7 +493,7 @@ static bool claim_limit_goes_on(struct claim *c, clave_err err)
     bool learns = c->longest.learns;
     if (!clave__claim_repaid(c)) {
         if (learns)
-            claim_limit_learnt(s);
+            clave__http_session_taken(s);
         return false;
     }
     if (s->state != HTTP_SESSION_LIVE || (c->state != CLAIM_DOUBTED && c->state != CLAIM_HELD)) {
@@ -741,7 +721,7 @@ static void claim_limit_on_signed(clave_async_client *client, const clave_result
         c->longest.asks = false;
         clave__claim_end(c, CLAVE_ENONODE);
         if (learns)
-            claim_limit_learnt(s);
+            clave__http_session_taken(s);
     } else if (is_stale) { /* an earlier write got through, but its answer was lost */
         claim_limit_read(c);
     } else {
@@ -1060,7 +1040,8 @@ void clave__claim_went_elsewhere(struct claim *c)
         c->why = CLAVE_ECONNLOSS;
     }
     c->waited = true;
-    claim_publish_suspended(c);
+    if (c->part.s->all->web->observe && c->state <= CLAIM_HELD)
+        claim_put_event(c, "suspended");
     if (!has_place || !clave__http_session_is_shared(c->part.s))
         return;
     c->place.final = true;

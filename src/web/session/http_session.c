@@ -8,7 +8,6 @@
 #include "web/session/http_session.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -380,15 +379,13 @@ static void http_session_publish_end(struct http_session *s, clave_err why)
 {
     assert(s->state == HTTP_SESSION_ENDED);
     struct web *w = s->all->web;
-    char id[24];
     struct buf text;
     if (!w->observe || s->id == 0)
         return;
     clave__buf_init(&text, &w->mem, END_EVENT_MAX);
     struct json j = clave__json_to(&text);
-    snprintf(id, sizeof id, "%" PRId64, s->id);
     clave__json_open(&j, NULL, '{');
-    clave__json_string(&j, "session", id);
+    clave__json_int64(&j, "session", s->id);
     clave__json_string(&j, "state", "ended");
     clave__web_put_cause(&j, why ? &why : &(const clave_err){CLAVE_ECLOSED});
     clave__json_close(&j, '}');
@@ -1083,11 +1080,13 @@ bool clave__http_session_must_list(const struct http_session *s)
     return !s->attached || s->listed_on != clave_async_client_connection(s->client);
 }
 
-void clave__http_session_known(struct http_session *s)
+void clave__http_session_taken(struct http_session *s)
 {
     struct list ready;
     bool known = !clave__http_session_must_list(s);
-    assert(s->taking == 0);
+    assert(s->taking > 0);
+    if (--s->taking > 0 || s->state != HTTP_SESSION_LIVE)
+        return;
     list_init(&ready);
     if (known) {
         list_splice(&ready, &s->knowing);

@@ -288,8 +288,9 @@ void clave__http_session_leave(struct http_session *s);
 
 /* The only way to ENDED. `client_too`: drops the ZooKeeper client as well. */
 void clave__http_session_end(struct http_session *s, clave_err why, bool client_too);
-/* All nodes that another gate made have been taken up: calls those who waited for that. */
-void clave__http_session_known(struct http_session *s);
+/* One of the look-ups that s->taking counts has its answer. After the last of them all claims that
+ * another gate made are known: calls those who waited for that. */
+void clave__http_session_taken(struct http_session *s);
 
 /* ==== marks of claims that were given back ==================================================== */
 

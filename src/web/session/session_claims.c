@@ -578,9 +578,7 @@ static void claim_found_end(struct claim_found *f)
     struct http_session *s = f->s;
     clave__mem_free(&s->all->web->mem, f->data);
     clave__mem_free(&s->all->web->mem, f);
-    assert(s->taking > 0);
-    if (--s->taking == 0 && s->state == HTTP_SESSION_LIVE)
-        clave__http_session_known(s);
+    clave__http_session_taken(s);
 }
 
 static void claim_on_found_gone(clave_async_client *client, const clave_result *res, void *arg)
