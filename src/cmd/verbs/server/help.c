@@ -24,7 +24,7 @@ static int run_help(struct options *o, int argc, char **argv)
     if ((o->argc == 1 && usage_topic(o->verbs, o->argv[0])) || usage_find(o->verbs, o->argv))
         return EXIT_OK;
     if (o->argc > 1)
-        return diag_usage(o, "no flag is about all of these words");
+        return diag_usage(o, "no flag matches all of these words");
     char instead[SUGGESTION_CAP];
     return diag_usage(o, "unknown verb or topic '%s'%s", o->argv[0],
                       suggestion_for_verb(o->verbs, o->argv[0], instead));
