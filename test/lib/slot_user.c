@@ -66,7 +66,7 @@ clave_err slot_user_take(struct slot_user *a, const char *id, int64_t within_ms)
     return err;
 }
 
-static void on_give(clave_async_slots *s, clave_err err, const clave_slot *slot, void *arg)
+void slot_user_on_gone(clave_async_slots *s, clave_err err, const clave_slot *slot, void *arg)
 {
     struct slot_user *a = arg;
     (void)s;
@@ -77,16 +77,24 @@ static void on_give(clave_async_slots *s, clave_err err, const clave_slot *slot,
 
 void slot_user_give_by(struct slot_user *a, const char *id, int64_t within_ms)
 {
-    assert_int_equal(clave_async_slots_give(a->s, id, 0, a->p->now + within_ms, on_give, a),
-                     CLAVE_OK);
+    assert_int_equal(
+        clave_async_slots_give(a->s, id, 0, a->p->now + within_ms, slot_user_on_gone, a), CLAVE_OK);
     memnet_settle(a->p);
 }
 
 clave_err slot_user_give(struct slot_user *a, const char *id, int64_t token)
 {
-    clave_err err = clave_async_slots_give(a->s, id, token, CLAVE_NEVER, on_give, a);
+    clave_err err = clave_async_slots_give(a->s, id, token, CLAVE_NEVER, slot_user_on_gone, a);
     memnet_settle(a->p);
     return err;
+}
+
+void slot_user_break(struct slot_user *a, const char *id, const char *reason)
+{
+    const clave_slot slot = {.id = id, .by = "op", .reason = reason};
+    assert_int_equal(clave_async_slots_break(a->s, &slot, CLAVE_NEVER, slot_user_on_gone, a),
+                     CLAVE_OK);
+    memnet_settle(a->p);
 }
 
 static void on_limit(clave_async_slots *s, clave_err err, void *arg)
@@ -102,6 +110,46 @@ clave_err slot_user_set_limit(struct slot_user *a, uint32_t limit)
     clave_err err = clave_async_slots_set_limit(a->s, limit, on_limit, a);
     memnet_settle(a->p);
     return err;
+}
+
+void slot_user_on_list(clave_async_client *c, clave_err err, const clave_slots_view *view,
+                       void *arg)
+{
+    struct slot_view *v = arg;
+    (void)c;
+    v->calls++;
+    v->err = err;
+    if (err != CLAVE_OK)
+        return;
+    v->limit = view->limit;
+    v->n = view->n;
+    v->text[0] = v->broken[0] = '\0';
+    for (size_t i = 0; i < view->n; i++) {
+        const clave_slot *s = &view->slots[i];
+        size_t len = strlen(v->text);
+        snprintf(v->text + len, sizeof v->text - len, "%s %s %s;", s->id ? s->id : "-",
+                 s->host ? s->host : "-", s->reason ? s->reason : "-");
+        assert_true(i == 0 || view->slots[i - 1].token < s->token);
+        v->newest = s->token;
+    }
+    const clave_slot *b = &view->broken;
+    if (b->id)
+        snprintf(v->broken, sizeof v->broken, "%s %s %s %s", b->id, b->host ? b->host : "-",
+                 b->by ? b->by : "-", b->reason);
+    v->broken_token = b->token;
+    v->broken_since = b->since;
+}
+
+struct slot_view slot_user_list(struct memnet *p)
+{
+    struct slot_view v = {.err = CLAVE_EPROTO};
+    assert_int_equal(
+        clave_async_slots_list(p->clients[p->o.clients - 1].c, "/s", slot_user_on_list, &v),
+        CLAVE_OK);
+    memnet_settle(p);
+    assert_int_equal(v.calls, 1);
+    assert_int_equal(v.err, CLAVE_OK);
+    return v;
 }
 
 size_t slot_user_owned(struct memnet *p)

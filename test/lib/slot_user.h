@@ -39,6 +39,26 @@ clave_err slot_user_give(struct slot_user *a, const char *id, int64_t token);
 void slot_user_give_by(struct slot_user *a, const char *id, int64_t within_ms);
 clave_err slot_user_set_limit(struct slot_user *a, uint32_t limit);
 
+/* Of a give or a break: _give's own. `arg` is the user. */
+void slot_user_on_gone(clave_async_slots *s, clave_err err, const clave_slot *slot, void *arg);
+/* By "op". */
+void slot_user_break(struct slot_user *a, const char *id, const char *reason);
+
+struct slot_view {
+    clave_err err;
+    unsigned calls;
+    int64_t limit;
+    size_t n;
+    int64_t newest;   /* the largest token */
+    char text[256];   /* "ID HOST REASON;" of each */
+    char broken[128]; /* "ID HOST BY REASON" */
+    int64_t broken_token, broken_since;
+};
+
+void slot_user_on_list(clave_async_client *c, clave_err err, const clave_slots_view *view,
+                       void *arg);
+/* What the last client of the memnet sees. */
+struct slot_view slot_user_list(struct memnet *p);
 size_t slot_user_owned(struct memnet *p); /* slots at the server */
 
 #endif

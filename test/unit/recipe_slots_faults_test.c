@@ -533,15 +533,6 @@ static void on_list(clave_async_client *c, clave_err err, const clave_slots_view
     ++*(unsigned *)arg;
 }
 
-static void on_broken(clave_async_slots *s, clave_err err, const clave_slot *slot, void *arg)
-{
-    struct slot_user *a = arg;
-    (void)s;
-    a->gives++;
-    a->give_err = err;
-    a->given = slot ? slot->token : 0;
-}
-
 /* All calls, one after the other; each that was accepted answers once. */
 static void use_all(struct memnet *p, struct slot_user *a)
 {
@@ -562,7 +553,7 @@ static void use_all(struct memnet *p, struct slot_user *a)
     a->give_err = CLAVE_ENOMEM; /* unless it is begun */
     bool lists_ok = clave_async_slots_list(p->clients[0].c, "/s", on_list, &lists) == CLAVE_OK;
     gives += clave_async_slots_break(a->s, &(clave_slot){.id = "b", .by = "op", .reason = "why"},
-                                     CLAVE_NEVER, on_broken, a) == CLAVE_OK;
+                                     CLAVE_NEVER, slot_user_on_gone, a) == CLAVE_OK;
     memnet_advance(p, 5000);
     assert_int_equal(lists, lists_ok);
     assert_int_equal(a->answers, takes);

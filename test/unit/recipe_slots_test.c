@@ -361,61 +361,6 @@ TEST_CLEAN_NET(a_take_that_waits_hears_that_its_id_owns, 4, TIMEOUT)
     assert_int_equal(y.given, y.token);
 }
 
-struct view {
-    clave_err err;
-    unsigned calls;
-    int64_t limit;
-    size_t n;
-    char text[256];
-    char broken[128];
-    int64_t broken_token, broken_since;
-};
-
-static void on_list(clave_async_client *c, clave_err err, const clave_slots_view *view, void *arg)
-{
-    struct view *v = arg;
-    (void)c;
-    v->calls++;
-    v->err = err;
-    if (err != CLAVE_OK)
-        return;
-    v->limit = view->limit;
-    v->n = view->n;
-    v->text[0] = v->broken[0] = '\0';
-    for (size_t i = 0; i < view->n; i++) {
-        const clave_slot *s = &view->slots[i];
-        size_t len = strlen(v->text);
-        snprintf(v->text + len, sizeof v->text - len, "%s %s %s;", s->id ? s->id : "-",
-                 s->host ? s->host : "-", s->reason ? s->reason : "-");
-        assert_true(i == 0 || view->slots[i - 1].token < s->token);
-    }
-    const clave_slot *b = &view->broken;
-    if (b->id)
-        snprintf(v->broken, sizeof v->broken, "%s %s %s %s", b->id, b->host ? b->host : "-",
-                 b->by ? b->by : "-", b->reason);
-    v->broken_token = b->token;
-    v->broken_since = b->since;
-}
-
-static struct view list(struct memnet *p)
-{
-    struct view v = {.err = CLAVE_EPROTO};
-    assert_int_equal(clave_async_slots_list(p->clients[0].c, "/s", on_list, &v), CLAVE_OK);
-    memnet_settle(p);
-    assert_int_equal(v.calls, 1);
-    assert_int_equal(v.err, CLAVE_OK);
-    return v;
-}
-
-static void on_broken(clave_async_slots *s, clave_err err, const clave_slot *slot, void *arg)
-{
-    struct slot_user *a = arg;
-    (void)s;
-    a->gives++;
-    a->give_err = err;
-    a->given = slot ? slot->token : 0;
-}
-
 TEST_CLEAN_NET(a_break_is_recorded, 2, TIMEOUT)
 {
     CLOSED_BY(slot_user_close) struct slot_user a, b;
@@ -424,23 +369,23 @@ TEST_CLEAN_NET(a_break_is_recorded, 2, TIMEOUT)
     slot_user_take(&a, "x", OWNER_FOREVER);
     slot_user_take(&b, "y", OWNER_FOREVER);
     assert_int_equal(clave_async_slots_break(a.s, &(clave_slot){.id = "x", .reason = ""},
-                                             CLAVE_NEVER, on_broken, &a),
+                                             CLAVE_NEVER, slot_user_on_gone, &a),
                      CLAVE_EINVAL);
     assert_int_equal(clave_async_slots_break(a.s,
                                              &(clave_slot){.id = "x", .by = "a\n", .reason = "b"},
-                                             CLAVE_NEVER, on_broken, &a),
+                                             CLAVE_NEVER, slot_user_on_gone, &a),
                      CLAVE_EINVAL);
     int64_t token = a.token;
     for (int i = 0; i < 2; i++) { /* the node of the record is made, then set */
         assert_int_equal(
             clave_async_slots_break(
                 a.s, &(clave_slot){.id = i ? "y" : "x", .by = i ? NULL : "op", .reason = "dead"},
-                CLAVE_NEVER, on_broken, &a),
+                CLAVE_NEVER, slot_user_on_gone, &a),
             CLAVE_OK);
         memnet_settle(p);
         assert_int_equal(a.give_err, CLAVE_OK);
         assert_int_equal(a.given, i ? b.token : token);
-        struct view v = list(p);
+        struct slot_view v = slot_user_list(p);
         assert_string_equal(v.broken, i ? "y host1 - dead" : "x host0 op dead");
         assert_int_equal(v.broken_token, a.given);
         assert_true(v.broken_since > 0);
@@ -448,10 +393,10 @@ TEST_CLEAN_NET(a_break_is_recorded, 2, TIMEOUT)
     assert_true(b.taken);
     /* An id that owns nothing: nothing is recorded. */
     clave_async_slots_break(a.s, &(clave_slot){.id = "x", .by = "op", .reason = "again"},
-                            CLAVE_NEVER, on_broken, &a);
+                            CLAVE_NEVER, slot_user_on_gone, &a);
     memnet_settle(p);
     assert_int_equal(a.given, 0);
-    assert_string_equal(list(p).broken, "y host1 - dead");
+    assert_string_equal(slot_user_list(p).broken, "y host1 - dead");
 }
 
 /* It takes room, is told to those who wait, and an operator may break it by its name. */
@@ -471,7 +416,8 @@ TEST_CLEAN_NET(what_is_no_slot_is_told_and_broken, 2, TIMEOUT)
     assert_int_equal(a.given, 0);
     for (int empty = 0; empty < 2; empty++) {
         const clave_slot foo = {.id = "foo", .reason = "gone"};
-        assert_int_equal(clave_async_slots_break(a.s, &foo, CLAVE_NEVER, on_broken, &a), CLAVE_OK);
+        assert_int_equal(clave_async_slots_break(a.s, &foo, CLAVE_NEVER, slot_user_on_gone, &a),
+                         CLAVE_OK);
         memnet_settle(p);
         assert_int_equal(a.give_err, empty ? CLAVE_OK : CLAVE_ENOTEMPTY);
         assert_int_equal(a.given != 0, empty);
@@ -479,7 +425,7 @@ TEST_CLEAN_NET(what_is_no_slot_is_told_and_broken, 2, TIMEOUT)
             assert_int_equal(memnet_delete(p, 1, "/s/owners/foo/below"), CLAVE_OK);
     }
     assert_true(a.taken);
-    assert_string_equal(list(p).broken, "foo - - gone");
+    assert_string_equal(slot_user_list(p).broken, "foo - - gone");
 }
 
 /* ---- the limit --------------------------------------------------------------------------------
@@ -498,7 +444,7 @@ TEST(a_limit_that_is_no_number_lets_nobody_in)
         slot_user_take(&a, "a", OWNER_TRY);
         assert_int_equal(a.err, CLAVE_EBUSY);
         assert_int_equal(a.limit, CLAVE_SLOTS_LIMIT_BAD);
-        assert_int_equal(list(p).limit, CLAVE_SLOTS_LIMIT_BAD);
+        assert_int_equal(slot_user_list(p).limit, CLAVE_SLOTS_LIMIT_BAD);
         slot_user_take(&a, "a", OWNER_FOREVER);
         assert_int_equal(a.answers, 1);
         slot_user_set_limit(&a, 1);
@@ -531,7 +477,7 @@ TEST(the_limit_is_followed)
     slot_user_give(&a[0], "m0", 0);
     slot_user_give(&a[0], "m1", 0);
     assert_false(a[3].taken);
-    assert_int_equal(list(p).limit, 1);
+    assert_int_equal(slot_user_list(p).limit, 1);
     slot_user_give(&a[0], "m2", 0);
     assert_true(a[3].taken);
     for (size_t i = 0; i < N; i++)
@@ -543,16 +489,16 @@ TEST_NET(a_missing_limit_is_made_of_the_seed, 2, TIMEOUT)
     CLOSED_BY(slot_user_close) struct slot_user a, b;
     slot_user_open(&a, p, 0, 3);
     slot_user_open(&b, p, 1, 5);
-    struct view none = list(p);
+    struct slot_view none = slot_user_list(p);
     assert_int_equal(none.limit, -1);
     assert_int_equal(none.n, 0);
     slot_user_take(&a, "x", OWNER_FOREVER);
     slot_user_take(&b, "y", OWNER_FOREVER);
-    assert_int_equal(list(p).limit, 3);
+    assert_int_equal(slot_user_list(p).limit, 3);
     assert_int_equal(memnet_delete(p, 1, "/s/limit"), CLAVE_OK); /* made again */
     slot_user_take(&b, "z", OWNER_FOREVER);
     assert_true(b.taken);
-    assert_int_equal(list(p).limit, 5);
+    assert_int_equal(slot_user_list(p).limit, 5);
 }
 
 /* Nobody takes on the strength of a limit that is no longer there. */
@@ -590,19 +536,20 @@ TEST_NET(the_list_has_owners_and_the_queue_those_who_wait, 2, TIMEOUT)
     slot_user_take(&a, "b", OWNER_FOREVER);
     assert_int_equal(slot_user_begin_take(&a, 7, "c", OWNER_FOREVER), CLAVE_OK);
     memnet_settle(p);
-    assert_string_equal(list(p).text, "a host0 test;b host0 test;");
+    assert_string_equal(slot_user_list(p).text, "a host0 test;b host0 test;");
     clave_async_participants(p->clients[1].c, "/s/queue", on_participants, names);
     memnet_settle(p);
     assert_non_null(strstr(names, "name=c"));
     /* What others put there takes room. */
     assert_int_equal(memnet_create(p, 1, "/s/owners/stranger"), CLAVE_OK);
-    assert_string_equal(list(p).text, "a host0 test;b host0 test;- - -;");
+    assert_string_equal(slot_user_list(p).text, "a host0 test;b host0 test;- - -;");
     slot_user_give(&a, "a", 0);
     assert_int_equal(a.answers, 2);
     slot_user_give(&a, "b", 0);
     assert_int_equal(a.answers, 3);
-    struct view v;
-    assert_int_equal(clave_async_slots_list(p->clients[0].c, "s", on_list, &v), CLAVE_EPATH);
+    struct slot_view v;
+    assert_int_equal(clave_async_slots_list(p->clients[0].c, "s", slot_user_on_list, &v),
+                     CLAVE_EPATH);
 }
 
 /* ---- grants -----------------------------------------------------------------------------------
