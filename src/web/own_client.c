@@ -41,8 +41,8 @@ static void own_client_on_marks(clave_async_client *c, const clave_result *r, vo
 {
     struct web *w = arg;
     (void)c;
-    w->has_marks = r->err == CLAVE_OK || r->err == CLAVE_ENODEEXISTS;
-    if (!w->has_marks && clave_err_classify(r->err) == CLAVE_CLASS_FINAL)
+    clave__marks_directory_answered(w, r->err);
+    if (w->marks == MARKS_DENIED)
         clave__log(&w->o.log, CLAVE_LOG_WARN,
                    "cannot create " SESSION_MARKS " (%s): a request that is late by a release, at "
                    "another gate, may take its lock again, and each gate counts max_hold_ms and "

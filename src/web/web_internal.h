@@ -16,6 +16,11 @@ struct znode_polls;
 struct route_table;
 struct server_trend;
 
+/* Whether the directory SESSION_MARKS (session/http_session.h) is there, as far as is known: a
+ * create of it was refused (DENIED), or a create in it has found it missing since (back to
+ * UNKNOWN). */
+enum marks_directory { MARKS_UNKNOWN, MARKS_THERE, MARKS_DENIED };
+
 struct web {
     struct clave_mem mem;
     struct web_options o; /* `hosts` is a copy */
@@ -25,8 +30,8 @@ struct web {
     struct list exchanges; /* including ended ones that still expect a callback */
     size_t given_up;       /* how many of them have ended and still expect a callback */
     bool closing;
-    clave_async_client *own;           /* see own_client.c */
-    bool has_marks;                    /* SESSION_MARKS is there, as far as is known */
+    clave_async_client *own; /* see own_client.c */
+    enum marks_directory marks;
     struct timer away;                 /* of own_client.c: no server answers */
     bool is_away;                      /* and that was logged */
     int64_t asked_at;                  /* of own_client.c: the time is being measured; 0: not */

@@ -1079,8 +1079,7 @@ static void leave_on_marked(clave_async_client *client, const clave_result *res,
     l->marking = false;
     if (res->err == CLAVE_OK || res->err == CLAVE_ENODEEXISTS)
         clave__http_session_mark_stands(k->s, l->id);
-    bool homeless = res->err == CLAVE_ENONODE && x->web->has_marks;
-    x->web->has_marks &= !homeless;
+    bool homeless = clave__http_session_note_is_homeless(k->s, res->err);
     l->again |= homeless || class_ == CLAVE_CLASS_UNKNOWN || class_ == CLAVE_CLASS_RETRY;
     leave_step(k);
 }

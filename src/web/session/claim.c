@@ -667,7 +667,7 @@ static bool claim_limit_is_new(const struct claim *c)
 static void claim_limit_on_made(clave_async_client *client, const clave_result *res, void *arg)
 {
     struct claim *c = arg;
-    clave_create_options o = CLAVE_CREATE_OPTIONS_INIT;
+    (void)client;
     if (!claim_limit_goes_on(c, res->err))
         return;
     if (res->err == CLAVE_OK) {
@@ -675,9 +675,7 @@ static void claim_limit_on_made(clave_async_client *client, const clave_result *
         claim_limit_known(c, claim_limit_is_new(c) ? INT64_MIN : claim_others_until(c), 0);
     } else if (res->err == CLAVE_ENODEEXISTS) {
         claim_limit_read(c);
-    } else if (res->err == CLAVE_ENONODE && !c->longest.made_directory) {
-        c->longest.made_directory = true;
-        (void)clave_async_create(client, SESSION_MARKS, NULL, 0, &o, NULL, NULL);
+    } else if (clave__http_session_note_is_homeless(c->part.s, res->err)) {
         claim_limit_make(c);
     } else {
         claim_limit_alone(c);
@@ -687,12 +685,12 @@ static void claim_limit_on_made(clave_async_client *client, const clave_result *
 static void claim_limit_make(struct claim *c)
 {
     struct http_session *s = c->part.s;
-    clave_create_options o = CLAVE_CREATE_OPTIONS_INIT;
     char path[HOLD_PATH];
-    o.mode = CLAVE_EPHEMERAL;
     claim_limit_path(c, path);
     c->longest.asked_at = clave__client_now(s->client);
-    claim_limit_sent(c, clave_async_create(s->client, path, NULL, 0, &o, claim_limit_on_made, c));
+    claim_limit_sent(
+        c, clave__http_session_note(s, path,
+                                    &(struct session_note){.done = claim_limit_on_made, .arg = c}));
 }
 
 /* ---- signs of life ---- */

@@ -132,18 +132,17 @@ struct claim_other {
 
 /* When a hold with a limit ends. Times are by our clock. */
 struct claim_limit {
-    int64_t ends_at;     /* by max_hold_ms; CLAVE_NEVER: not known yet, or there is none */
-    int64_t silent_at;   /* likewise by depend_ms */
-    int64_t gone_at;     /* the node must not be deleted for that reason before this time */
-    uint64_t known_on;   /* the connection on which these times were learnt; 0: they were not yet */
-    int32_t version;     /* version of the node that records the hold */
-    int64_t asked_at;    /* when we sent the newest request that tells how long it was held */
-    int64_t signed_at;   /* the newest sign of life by the servers' clock, as the node said it */
-    clave_err why;       /* which limit ended the hold */
-    bool asks;           /* a request about these times is under way */
-    bool learns;         /* and proofs of the session wait for it */
-    bool made_directory; /* this gate has made the directory of that node */
-    struct timer due;    /* at the earlier end; at gone_at while SPENT */
+    int64_t ends_at;   /* by max_hold_ms; CLAVE_NEVER: not known yet, or there is none */
+    int64_t silent_at; /* likewise by depend_ms */
+    int64_t gone_at;   /* the node must not be deleted for that reason before this time */
+    uint64_t known_on; /* the connection on which these times were learnt; 0: they were not yet */
+    int32_t version;   /* version of the node that records the hold */
+    int64_t asked_at;  /* when we sent the newest request that tells how long it was held */
+    int64_t signed_at; /* the newest sign of life by the servers' clock, as the node said it */
+    clave_err why;     /* which limit ended the hold */
+    bool asks;         /* a request about these times is under way */
+    bool learns;       /* and proofs of the session wait for it */
+    struct timer due;  /* at the earlier end; at gone_at while SPENT */
     /* Counts of signs of life: received, covered by the newest write, answered. */
     uint64_t signs, sent, answered;
     int64_t came_at, sent_at; /* when the newest sign of life arrived; the newest that the newest

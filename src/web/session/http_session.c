@@ -199,6 +199,46 @@ clave_err clave__http_session_mark(struct http_session *s, const char *id)
     return CLAVE_OK;
 }
 
+/* ---- their directory ---- */
+
+void clave__marks_directory_answered(struct web *w, clave_err err)
+{
+    if (err == CLAVE_OK || err == CLAVE_ENODEEXISTS)
+        w->marks = MARKS_THERE;
+    else if (clave_err_classify(err) == CLAVE_CLASS_FINAL)
+        w->marks = MARKS_DENIED;
+}
+
+static void marks_on_directory(clave_async_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    clave__marks_directory_answered(arg, res->err);
+}
+
+/* The session may be connected before the gate's own client, which makes the directory too. */
+clave_err clave__http_session_note(struct http_session *s, const char *path,
+                                   const struct session_note *n)
+{
+    struct web *w = s->all->web;
+    clave_create_options o = CLAVE_CREATE_OPTIONS_INIT;
+    if (w->marks != MARKS_THERE)
+        (void)clave_async_create(s->client, SESSION_MARKS, NULL, 0, &o, marks_on_directory, w);
+    o.mode = CLAVE_EPHEMERAL;
+    return clave_async_create(s->client, path, n->data, n->len, &o, n->done, n->arg);
+}
+
+/* Another request may have been told so just before, and have made the directory. */
+bool clave__http_session_note_is_homeless(const struct http_session *s, clave_err err)
+{
+    struct web *w = s->all->web;
+    bool homeless = err == CLAVE_ENONODE && w->marks != MARKS_DENIED;
+    if (homeless)
+        w->marks = MARKS_UNKNOWN;
+    return homeless;
+}
+
+/* ---- a mark ---- */
+
 static void claim_mark_path(char out[sizeof MARK_PREFIX + CLAVE_UUID_TEXT], const char *id)
 {
     snprintf(out, sizeof MARK_PREFIX + CLAVE_UUID_TEXT, "%s%s", MARK_PREFIX, id);
@@ -207,13 +247,9 @@ static void claim_mark_path(char out[sizeof MARK_PREFIX + CLAVE_UUID_TEXT], cons
 clave_err clave__http_session_send_mark(struct http_session *s, const char *id, clave_result_cb *cb,
                                         void *arg)
 {
-    clave_create_options o = CLAVE_CREATE_OPTIONS_INIT;
     char path[sizeof MARK_PREFIX + CLAVE_UUID_TEXT];
-    if (!s->all->web->has_marks) /* the session may be connected before the gate's own client */
-        (void)clave_async_create(s->client, SESSION_MARKS, NULL, 0, &o, NULL, NULL);
-    o.mode = CLAVE_EPHEMERAL;
     claim_mark_path(path, id);
-    return clave_async_create(s->client, path, NULL, 0, &o, cb, arg);
+    return clave__http_session_note(s, path, &(struct session_note){.done = cb, .arg = arg});
 }
 
 /* Deletes the oldest marks when there are many. A delete may fail, because the next listing shows a

@@ -301,6 +301,22 @@ void clave__http_session_taken(struct http_session *s);
 
 #define SESSION_MARKS "/clave-gate" /* the directory, which the gate's own client makes */
 
+/* A request to create the directory had this result. */
+void clave__marks_directory_answered(struct web *w, clave_err err);
+/* A node of the session in that directory. */
+struct session_note {
+    const void *data;
+    size_t len;
+    clave_result_cb *done;
+    void *arg;
+};
+/* Creates the node at `path`, and before it the directory, unless that is there. Results as of
+ * clave_async_create. */
+clave_err clave__http_session_note(struct http_session *s, const char *path,
+                                   const struct session_note *n);
+/* For use in `done`: the directory was missing, and another attempt is worth while. */
+bool clave__http_session_note_is_homeless(const struct http_session *s, clave_err err);
+
 /* True if the path is that of a mark; *id is then the claim's id. */
 bool clave__http_session_is_mark(const char *path, const char **id);
 /* True if this gate knows that the claim of this id was released. */

@@ -294,32 +294,26 @@ static void claim_on_terms_noted(clave_async_client *client, const clave_result 
 {
     struct claim *c = arg;
     (void)client;
-    struct web *w = c->part.s->all->web;
     bool lost = clave_err_classify(res->err) == CLAVE_CLASS_UNKNOWN;
-    bool homeless = res->err == CLAVE_ENONODE && w->has_marks;
-    w->has_marks &= !homeless;
+    bool homeless = clave__http_session_note_is_homeless(c->part.s, res->err);
     if (clave__claim_repaid(c) && (lost || homeless) && c->state <= CLAIM_HELD)
         (void)claim_note_terms(c);
 }
 
 /* Notes the terms of a claim on an election before its place is made, so that a gate that takes the
- * place up finds them. The session may be connected before the gate's own client has made the
- * directory. */
+ * place up finds them. */
 static clave_err claim_note_terms(struct claim *c)
 {
-    clave_create_options o = CLAVE_CREATE_OPTIONS_INIT;
     const clave_identity id = {.revocable = c->revocable ? 1 : -1};
     char path[TERMS_PATH], data[CLAIM_DATA];
     if (!claim_has_terms(c))
         return CLAVE_OK;
     c->noted = true;
-    if (!c->part.s->all->web->has_marks)
-        (void)clave_async_create(c->part.s->client, SESSION_MARKS, NULL, 0, &o, NULL, NULL);
-    o.mode = CLAVE_EPHEMERAL;
     claim_terms_path(path, c->place.uuid);
     size_t n = claim_put_terms(c, data, clave_identity_format(&id, data, sizeof data));
-    return clave__claim_owe(
-        c, clave_async_create(c->part.s->client, path, data, n, &o, claim_on_terms_noted, c));
+    const struct session_note note = {
+        .data = data, .len = n, .done = claim_on_terms_noted, .arg = c};
+    return clave__claim_owe(c, clave__http_session_note(c->part.s, path, &note));
 }
 
 /* Writes c->data, what the claim's node says: for `clave locks`, the page and the search for
