@@ -1200,7 +1200,7 @@ TEST(a_new_place_waits_for_a_delete_that_is_repeated)
         user_takes_claim(&u, ends(r, user_sends(r, &u, "POST", -1, NULL, LOCK), 202));
         memnet_rule(r->net,
                     (struct memnet_rule){U_SECOND, MEMNET_REQUEST, OP_DELETE, MEMNET_HOLD, 0});
-        webrig_end(ends(r, user_sends(r, &u, "DELETE", -1, NULL, NULL), 204));
+        webrig_end(user_sends(r, &u, "DELETE", -1, NULL, NULL)); /* its client gives up */
         assert_int_equal(places(r, 0), 2);
         memnet_refuse(r->net, U_SECOND, true);
         memnet_clear(r->net);
@@ -1241,6 +1241,29 @@ TEST(a_note_that_stayed_behind_is_deleted)
         memnet_clear(r->net);
         webrig_end(gives);
         check_no_notes(r, &u);
+/* A gate that has not had the claim before, as after a restart, is asked to release it: the release
+ * is confirmed when the node is gone, and not while its delete is on the way. */
+TEST(a_release_is_confirmed_when_the_node_is_gone)
+{
+    enum { U_OTHER = 3 };
+    for (size_t i = 0; i < KINDS; i++) {
+        struct user u;
+        struct webrig *r = two_gates(&u);
+        webrig_end(ends(r, user_sends(r, &u, "POST", -1, KEYED, kinds[i].body), 201));
+        webrig_second(r);
+        memnet_rule(r->net,
+                    (struct memnet_rule){U_OTHER, MEMNET_REQUEST, OP_DELETE, MEMNET_HOLD, 0});
+        struct webrig_call *c = user_sends(r, &u, "DELETE", -1, NULL, NULL);
+        webrig_advance(r, 500);
+        assert_false(c->answered);
+        assert_int_equal(places(r, i), places_of_one(i));
+        memnet_clear(r->net);
+        webrig_end(ends(r, c, 204));
+        assert_int_equal(places(r, i), 0);
+        webrig_free(r);
+    }
+}
+
         webrig_free(r);
     }
 }

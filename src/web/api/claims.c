@@ -391,7 +391,7 @@ static const char *claim_json_state_name(const struct claim *c, bool proven)
     case CLAIM_STATES:
         break;
     }
-    return c->why == CLAVE_OK || c->why == CLAVE_ECANCELED ? "released" : "lost";
+    return clave__claim_was_released(c) ? "released" : "lost";
 }
 
 clave_err clave__web_admit_claim(const struct web_exchange *x, struct claim *c)
@@ -1019,9 +1019,11 @@ static void alive_claim(struct session_request *k)
 /* ---- DELETE ---------------------------------------------------------------------------------- */
 
 /* Releases a claim, whichever gate has made it. Its mark (session/claim.h) is sent before its node
- * is deleted, and the release is reported only when both were answered: from then on no earlier
- * request can make the claim anew, at any gate. If the answer to the mark is lost, the mark is made
- * again, and whatever has become of the claim in the meantime is released as well. */
+ * is deleted, and the release is reported only when both were answered: from then on the next one
+ * in the queue can have its turn, and no earlier request can make the claim anew, at any gate. That
+ * the claim is given up here is not enough: a gate that has just taken it up does not know whether
+ * another one was granted it. If the answer to the mark is lost, the mark is made again, and
+ * whatever has become of the claim in the meantime is released as well. */
 struct claim_leaving {
     const char *id;
     bool was_marked, known; /* the claim was released before; it is known here */
@@ -1029,8 +1031,8 @@ struct claim_leaving {
                            * for */
     bool marking, ending; /* answers still to come: to the mark, and that the claim has ended */
     bool again; /* the answer to the mark was lost, or a node had been left to another gate */
-    bool ended;
-    clave_err why;
+    bool ended; /* the claim; and if it was released, its node is gone */
+    bool released;
 };
 
 static void leave_send(struct session_request *k);
@@ -1039,15 +1041,17 @@ static void leave_answer(struct session_request *k)
 {
     const struct claim_leaving *l = k->arg;
     struct web_exchange *x = k->x;
-    bool released = l->ended && (l->why == CLAVE_OK || l->why == CLAVE_ECANCELED);
-    if (l->ended && !released && (k->claim = clave__claim_find(k->s, l->id)) != NULL) {
+    if (l->ended && !l->released && (k->claim = clave__claim_find(k->s, l->id)) != NULL) {
         answer_claim_end(k);
         return;
     }
     bool unknown = !l->known && !l->sought && !clave__http_session_must_list(k->s);
-    if (released || (unknown && l->was_marked))
+    /* The delete may never have been sent, and another gate may go on with the session. */
+    bool cut =
+        !clave__http_session_is_live(k->s) && k->s->why != CLAVE_OK && k->s->why != CLAVE_EEXPIRED;
+    if ((l->released && !cut) || (unknown && l->was_marked))
         clave__web_answer_empty(x, 204);
-    else if (unknown || l->ended)
+    else if (unknown || (l->ended && !l->released))
         clave__web_refuse(x, 404, CLAVE_ENOTHELD, NULL, "the session has no such claim");
     else /* the delete of the node goes on */
         clave__web_refuse(x, 504, CLAVE_EOPTIMEOUT, NULL, "the release is not confirmed yet");
@@ -1087,9 +1091,15 @@ static void leave_on_marked(clave_async_client *client, const clave_result *res,
 static void leave_on_gone(struct session_request *k)
 {
     struct claim_leaving *l = k->arg;
+    struct claim *c = k->claim;
+    bool released = clave__claim_was_released(c);
     l->ending = false;
-    l->ended = clave__claim_is_over(k->claim);
-    l->why = k->claim->why;
+    if (c->place.spared) { /* its node was left to the gate that made it while it was looked for */
+        c->place.spared = false;
+        l->again = true;
+    }
+    l->ended = clave__claim_is_over(c) && (c->state == CLAIM_OVER || !released);
+    l->released = l->ended && released;
     leave_step(k);
 }
 
@@ -1121,7 +1131,7 @@ static void leave_send(struct session_request *k)
         l->known = l->ending = true;
         clave__claim_release(c);
         struct claim_poll *p = clave__session_request_poll(k, leave_on_gone);
-        p->wants_end = true;
+        p->wants_gone = true;
         clave__claim_await(c, p, x->web->now + s->ttl_ms);
     } else {
         clave__http_session_flush(s);

@@ -80,7 +80,7 @@ struct claim_poll *clave__session_request_poll(struct session_request *k, sessio
 {
     k->next = next;
     k->poll.done = session_request_on_news;
-    k->poll.wants_position = k->poll.wants_end = false;
+    k->poll.wants_position = k->poll.wants_end = k->poll.wants_gone = false;
     k->poll.sign = 0;
     return &k->poll;
 }

@@ -147,6 +147,8 @@ bool clave__claim_is_fresh(const struct claim *c)
 
 static bool claim_is_news(const struct claim *c, const struct claim_poll *p)
 {
+    if (p->wants_gone)
+        return c->state == CLAIM_OVER || (clave__claim_is_over(c) && !clave__claim_was_released(c));
     if (clave__claim_has_ended(c))
         return true;
     if (p->sign > 0)
@@ -276,6 +278,7 @@ static void claim_on_sought(struct claim *c)
     claim_drop(c);
     if (c->state == CLAIM_SOUGHT && c->place.ncontenders == 0)
         claim_move(c, CLAIM_OVER);
+    c->end_reported = true;
 }
 
 #define CLAIM_TO(state) (1u << (state))
@@ -1254,6 +1257,9 @@ void clave__claim_place_unused(struct queue_place *p)
         c->part.s->listed_on = 0;
     if (c->forgotten)
         clave__claim_free(&c->part);
-    else if (c->state == CLAIM_SOUGHT)
+    else if (c->state == CLAIM_SOUGHT) {
         claim_move(c, CLAIM_OVER);
+        if (c->end_reported)
+            claim_tell_those(c, claim_is_news);
+    }
 }

@@ -104,6 +104,7 @@ struct claim_poll {
     struct web *web;
     bool wants_position; /* its place in the queue is news enough */
     bool wants_end;      /* only the end is news */
+    bool wants_gone;     /* likewise, and if the claim was released, only that its node is gone */
     uint64_t sign;       /* number of the sign of life of clave__claim_alive, whose answer is news
                           * too; 0: none was given */
     bool watches;        /* every change is news, and `done` runs at each of them without ending the
@@ -195,6 +196,7 @@ struct claim {
     struct claim_limit longest;
     bool overheld;         /* it is SPENT, or has been */
     bool forbidden;        /* its sender may not hold it any more */
+    bool end_reported;     /* its end was; a move to OVER that comes later is news by itself */
     enum claim_event sent; /* the newest that streams were sent */
     bool sent_left_over;
     int64_t held_token; /* token of the hold whose end will be reported */
@@ -217,6 +219,12 @@ static inline bool clave__claim_is_over(const struct claim *c)
 static inline bool clave__claim_has_ended(const struct claim *c)
 {
     return clave__claim_is_over(c) || c->overheld;
+}
+
+/* It is over because its client, here or at another gate, has released it. */
+static inline bool clave__claim_was_released(const struct claim *c)
+{
+    return clave__claim_is_over(c) && (c->why == CLAVE_OK || c->why == CLAVE_ECANCELED);
 }
 
 /* It waits in the queue, or to get into the queue. */

@@ -100,6 +100,24 @@ static void told_spent(struct http_call *c, const char *mark)
     }
 }
 
+/* The node of the claim is gone, by the servers, when it is told that it was released. */
+static void told_released(struct http_call *c, const char *claim)
+{
+    struct http_world *h = c->from->of;
+    for (unsigned i = 0; i < HTTP_SITES && h->server->server && c->session != 0; i++) {
+        const struct tree *tree = &h->server->server->tree;
+        const struct node *top = clave__tree_find(tree, clave__jbytes(h->sites[i].layout.path));
+        for (const struct node *n = top; n && (n = clave__tree_next(n, top));) {
+            char path[PATH_SIZE];
+            snprintf(path, sizeof path, "%.*s", (int)n->path_len, clave__node_path(n));
+            if (n->stat.owner == c->session && strstr(path, claim) &&
+                !checker_is_beyond(h->checker))
+                http_rule_broken(h->w, RULE_RELEASED_IS_GONE, "%s tells %s that %s is released",
+                                 c->gate->name, c->from->name, path);
+        }
+    }
+}
+
 static void told_over(struct http_call *c)
 {
     static const char claims[] = "/v1/claims/";
@@ -107,6 +125,8 @@ static void told_over(struct http_call *c)
     char cause[32] = "", id[40];
     bool signs = http_sign_claim(c, id);
     bool released = c->status == 204 && http_call_is(c, "DELETE", claims);
+    if (released)
+        told_released(c, c->target + strlen(claims));
     for (size_t i = 0; i < h->places.nstanding; i++)
         if (h->places.standing[i]->gone == HTTP_NEVER)
             told_is_over(h, h->places.standing[i], NULL);
