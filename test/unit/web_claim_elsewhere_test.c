@@ -967,6 +967,63 @@ static const char *const depending[LIMITED] = {
     "\"permits\": 3, \"revocable\": true}",
 };
 
+/* What a request for a claim that is there asks otherwise is named, with both values. */
+static void is_refused(struct webrig *r, const struct user *u, const char *keyed, const char *body,
+                       const char *text)
+{
+    struct webrig_call *c = ends(r, user_sends(r, u, "POST", 5, keyed, body), 409);
+    assert_string_equal(webrig_member(c, "code"), "ENODEEXISTS");
+    assert_string_equal(webrig_member(c, "claim"), u->claim);
+    assert_non_null(strstr(webrig_body(c), text));
+    webrig_end(c);
+}
+
+/* With another Idempotency-Key than the first, or none, and at either gate: terms that differ are a
+ * conflict, and the same ones are the same claim. */
+TEST(a_claim_is_asked_for_again_on_its_terms_alone)
+{
+    static const struct {
+        const char *made, *again, *text;
+    } rows[] = {
+        {"{\"path\": \"/l\", \"depend_ms\": 4000}", "{\"path\": \"/l\", \"depend_ms\": 3000}",
+         "made with \\\"depend_ms\\\": 4000, and is asked for with \\\"depend_ms\\\": 3000"},
+        {"{\"path\": \"/l\", \"depend_ms\": 4000}", "{\"path\": \"/l\"}",
+         "made with \\\"depend_ms\\\": 4000, and is asked for without \\\"depend_ms\\\""},
+        {"{\"path\": \"/l\"}", "{\"path\": \"/l\", \"max_hold_ms\": 9000}",
+         "made without \\\"max_hold_ms\\\", and is asked for with \\\"max_hold_ms\\\": 9000"},
+        {"{\"path\": \"/l\", \"lock_delay_ms\": 5}", "{\"path\": \"/l\", \"lock_delay_ms\": 6}",
+         "\\\"lock_delay_ms\\\": 5, and"},
+        {"{\"path\": \"/l\", \"revocable\": true}", "{\"path\": \"/l\"}",
+         "with \\\"revocable\\\", and is asked for without \\\"revocable\\\""},
+        {"{\"path\": \"/l\"}", "{\"path\": \"/l\", \"kind\": \"write\"}",
+         "with \\\"kind\\\": \\\"lock\\\", and is asked for with \\\"kind\\\": \\\"write\\\""},
+        {"{\"path\": \"/e\", \"kind\": \"election\", \"max_hold_ms\": 4000}",
+         "{\"path\": \"/e\", \"kind\": \"election\", \"max_hold_ms\": 5000}",
+         "\\\"max_hold_ms\\\": 4000, and"},
+        {"{\"path\": \"/e\", \"kind\": \"election\"}",
+         "{\"path\": \"/e\", \"kind\": \"election\", \"depend_ms\": 5000}",
+         "made without \\\"depend_ms\\\""},
+        {"{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 3, \"permits\": 2}",
+         "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 3}",
+         "\\\"permits\\\": 2, and is asked for with \\\"permits\\\": 1"},
+    };
+    for (size_t i = 0; i < 4 * (sizeof rows / sizeof *rows); i++) {
+        struct user u;
+        struct webrig *r = two_gates(&u);
+        const char *keyed = i & 1 ? KEYED : NULL;
+        const char *made = rows[i / 4].made, *again = rows[i / 4].again;
+        struct webrig_call *c = ends(r, user_sends(r, &u, "POST", 5, keyed, made), 201);
+        user_takes_claim(&u, c);
+        if (i & 2)
+            webrig_second(r);
+        is_refused(r, &u, keyed, again, rows[i / 4].text);
+        webrig_end(ends(r, user_sends(r, &u, "POST", 5, keyed, made), 201));
+        webrig_end(ends(r, user_sends(r, &u, "GET", 5, NULL, NULL), 200));
+        webrig_end(ends(r, user_sends(r, &u, "DELETE", -1, NULL, NULL), 204));
+        webrig_free(r);
+    }
+}
+
 /* Its sign of life is noted, and extends the hold to 4 s from now at most. */
 static void is_alive(struct webrig *r, const struct user *u)
 {
@@ -1187,6 +1244,29 @@ TEST(a_sign_finds_its_place_gone)
     webrig_free(r);
 }
 
+/* A gate that has not had the claim before, as after a restart, is asked to release it: the release
+ * is confirmed when the node is gone, and not while its delete is on the way. */
+TEST(a_release_is_confirmed_when_the_node_is_gone)
+{
+    enum { U_OTHER = 3 };
+    for (size_t i = 0; i < KINDS; i++) {
+        struct user u;
+        struct webrig *r = two_gates(&u);
+        webrig_end(ends(r, user_sends(r, &u, "POST", -1, KEYED, kinds[i].body), 201));
+        webrig_second(r);
+        memnet_rule(r->net,
+                    (struct memnet_rule){U_OTHER, MEMNET_REQUEST, OP_DELETE, MEMNET_HOLD, 0});
+        struct webrig_call *c = user_sends(r, &u, "DELETE", -1, NULL, NULL);
+        webrig_advance(r, 500);
+        assert_false(c->answered);
+        assert_int_equal(places(r, i), places_of_one(i));
+        memnet_clear(r->net);
+        webrig_end(ends(r, c, 204));
+        assert_int_equal(places(r, i), 0);
+        webrig_free(r);
+    }
+}
+
 /* u waits, and gives that up; the mark is answered, and the delete of the place is lost with the
  * connection. It is repeated, and no new place is made before: a session has one. */
 TEST(a_new_place_waits_for_a_delete_that_is_repeated)
@@ -1241,29 +1321,6 @@ TEST(a_note_that_stayed_behind_is_deleted)
         memnet_clear(r->net);
         webrig_end(gives);
         check_no_notes(r, &u);
-/* A gate that has not had the claim before, as after a restart, is asked to release it: the release
- * is confirmed when the node is gone, and not while its delete is on the way. */
-TEST(a_release_is_confirmed_when_the_node_is_gone)
-{
-    enum { U_OTHER = 3 };
-    for (size_t i = 0; i < KINDS; i++) {
-        struct user u;
-        struct webrig *r = two_gates(&u);
-        webrig_end(ends(r, user_sends(r, &u, "POST", -1, KEYED, kinds[i].body), 201));
-        webrig_second(r);
-        memnet_rule(r->net,
-                    (struct memnet_rule){U_OTHER, MEMNET_REQUEST, OP_DELETE, MEMNET_HOLD, 0});
-        struct webrig_call *c = user_sends(r, &u, "DELETE", -1, NULL, NULL);
-        webrig_advance(r, 500);
-        assert_false(c->answered);
-        assert_int_equal(places(r, i), places_of_one(i));
-        memnet_clear(r->net);
-        webrig_end(ends(r, c, 204));
-        assert_int_equal(places(r, i), 0);
-        webrig_free(r);
-    }
-}
-
         webrig_free(r);
     }
 }

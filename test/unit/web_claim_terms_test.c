@@ -258,7 +258,7 @@ TEST(what_waits_says_something_else)
         user_takes_claim(&v, c);
         c = user_sends(r, &v, "PATCH", -1, NULL, "{\"name\": \"new\\nline\"}");
         if (leases) {
-            expect_member(c, 409, "code", "ENOTHELD");
+            expect_member(c, 409, "code", "EBUSY");
             webrig_free(r);
             continue;
         }
@@ -346,7 +346,8 @@ TEST(signs_of_life_are_for_a_hold_that_depends_on_them)
     webrig_advance(r, 5000); /* it waits, which no silence ends */
     c = user_gives_sign(r, &v);
     user_expects(c, 409);
-    assert_string_equal(webrig_member(c, "code"), "ENOTHELD");
+    assert_string_equal(webrig_member(c, "code"), "EBUSY");
+    assert_string_equal(webrig_member(c, "class"), "retry");
     user_expects(user_sends(r, &u, "DELETE", -1, NULL, NULL), 204);
     webrig_settle(r);
     user_expects(user_gives_sign(r, &v), 200);

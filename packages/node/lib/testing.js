@@ -8,6 +8,7 @@ const { milliseconds } = require('./time.js');
 
 const FAULT = { status: 'count', silent: 'flag', lose: 'flag', cut: 'flag', delay: 'duration', times: 'count', method: 'text', path: 'text' };
 const KINDS = ['lock', 'read', 'write', 'semaphore', 'election'];
+const TERMS = ['limit', 'permits', 'max_hold_ms', 'depend_ms', 'lock_delay_ms', 'revocable'];
 const MEMBERS = ['name', 'id', 'address', 'port', 'sslPort', 'payload', 'registrationTimeUTC', 'serviceType', 'uriSpec', 'enabled'];
 const PERSISTENT = 3; // of 4: the part of a session's time that is promised
 
@@ -318,7 +319,7 @@ class Gate {
     if (verb === 'alive') {
       if (place.state === 'lost' || place.state === 'released') throw this.#over(place);
       if (!place.terms.depend_ms) throw new Refusal(400, 'EINVAL', `${place.path} was claimed without "depend_ms"`);
-      if (place.state === 'waiting') throw new Refusal(409, 'ENOTHELD', `${place.path} is not held yet`, { path: place.path });
+      if (place.state === 'waiting') throw new Refusal(409, 'EBUSY', `${place.path} is not held yet`, { path: place.path });
       this.#sign(place);
     }
     return { status: place.state === 'waiting' ? 202 : 200, json: this.#claim(place, x.arrived) };
@@ -329,6 +330,11 @@ class Gate {
     const id = x.header('idempotency-key') ?? node.crypto.randomUUID();
     if (!KINDS.includes(kind)) throw new Refusal(400, 'EINVAL', `"kind" is none of ${KINDS.join(', ')}`);
     let place = session.places.get(id);
+    const differs = place && TERMS.find((name) => (place.terms[name] || 0) !== (terms[name] || 0));
+    if (place && (differs || place.path !== path || place.kind !== kind)) {
+      const text = `the claim ${id} of this Idempotency-Key was made with another "${differs ?? (place.path === path ? 'kind' : 'path')}"`;
+      throw new Refusal(409, 'ENODEEXISTS', text, { path, claim: id });
+    }
     if (!place) {
       const token = ++this.#zxid;
       place = { session, id, path, kind, terms, token, node: `_c_${id}-lock-${String(token).padStart(10, '0')}`, state: 'waiting', since: Date.now() };

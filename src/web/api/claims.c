@@ -151,15 +151,26 @@ struct claim_request *clave__claim_request_read(struct web_exchange *x)
 
 /* ---- the session's own claim ----------------------------------------------------------------- */
 
-static bool claim_request_is_for(const struct claim *c, const struct claim_terms *t)
-{
-    return strcmp(c->path, t->path) == 0 && c->kind == t->kind && c->limit == t->limit &&
-           (c->permits ? c->permits : 1) == (t->permits ? t->permits : 1);
-}
-
 static void claim_request_put_claim(struct json *j, const void *id)
 {
     clave__json_string(j, "claim", id);
+}
+
+/* The claim that this request repeats was made on other terms, as `how` says. */
+static void claim_request_refuse_terms(struct session_request *k, const struct claim *c,
+                                       const struct claim_difference *how)
+{
+    const struct claim_request *o = k->arg;
+    const struct problem p = {.status = 409,
+                              .err = CLAVE_ENODEEXISTS,
+                              .path = o->terms.path,
+                              .members = claim_request_put_claim,
+                              .arg = c->place.uuid};
+    clave__web_problem(k->x, &p,
+                       "the claim %s of this %s was made %s, and is asked for %s: repeat the "
+                       "request as it was, or end that claim",
+                       c->place.uuid, o->keyed ? "Idempotency-Key" : "session", how->made,
+                       how->asked);
 }
 
 /* A session can have one place for each path and owner, and this session has one that differs from
@@ -173,9 +184,9 @@ static void claim_request_refuse(struct session_request *k, const char *path, co
                               .arg = id};
     clave__web_problem(
         k->x, &p,
-        "this session has the claim %s on %s, of another kind, limit, number of permits or "
-        "Idempotency-Key, and a session has one place a path and owner: end that claim, or use "
-        "another session, or a key with another owner",
+        "this session has the claim %s on %s, of another kind or Idempotency-Key, and a session "
+        "has one place a path and owner: end that claim, or use another session, or a key with "
+        "another owner",
         id, path);
 }
 
@@ -226,6 +237,8 @@ static bool claim_request_find_own(struct session_request *k)
         keyed->granted_at == 0)
         keyed = NULL; /* the earlier request was refused, so this one is judged anew */
     struct claim *c = keyed ? keyed : clave__claim_on_path(k->s, t->path, t->id);
+    struct claim_difference how;
+    bool differs = c && clave__claim_differs(c, t, &how);
     bool leaving =
         c ? !keyed && c->state > CLAIM_HELD : clave__claim_is_being_left(k->s, t->path, t->id);
     bool marked = !keyed && o->keyed && clave__http_session_has_mark(k->s, o->own);
@@ -234,19 +247,17 @@ static bool claim_request_find_own(struct session_request *k)
         claim_request_prove(k);
     } else if (marked) {
         claim_answer_released(k, t->path, "the claim of this Idempotency-Key was given back");
-    } else if (keyed && !claim_request_is_for(keyed, t)) {
-        const struct problem reused = {.status = 409,
-                                       .err = CLAVE_ENODEEXISTS,
-                                       .members = claim_request_put_claim,
-                                       .arg = keyed->place.uuid};
-        clave__web_problem(k->x, &reused, "this Idempotency-Key was used for another claim");
+    } else if (keyed && differs) {
+        claim_request_refuse_terms(k, keyed, &how);
     } else if (leaving) {
         clave__claim_request_refuse(k, CLAVE_EINUSE, t->path);
-    } else if (!keyed && c && (o->keyed || !claim_request_is_for(c, t))) {
+    } else if (!keyed && c && (o->keyed || differs)) {
         if (!o->proved && clave__http_session_is_shared(k->s))
             claim_request_prove(k);
-        else
+        else if (o->keyed)
             claim_request_refuse(k, t->path, c->place.uuid);
+        else
+            claim_request_refuse_terms(k, c, &how);
     } else {
         k->claim = c;
         return true;
@@ -921,7 +932,7 @@ static bool patch_read_said(struct web_exchange *x, clave_identity *said)
 static void patch_claim(struct session_request *k)
 {
     struct web_exchange *x = k->x;
-    struct problem early = {.status = 409, .err = CLAVE_ENOTHELD, .retry_after_s = 1};
+    struct problem early = {.status = 409, .err = CLAVE_EBUSY, .retry_after_s = 1};
     struct claim_change *change;
     clave_identity said;
     struct claim *c = get_changed(k, "change what is said of");
@@ -972,7 +983,7 @@ static void alive_answer(struct session_request *k)
 static void alive_give_sign(struct session_request *k)
 {
     struct web_exchange *x = k->x;
-    struct problem early = {.status = 409, .err = CLAVE_ENOTHELD, .retry_after_s = 1};
+    struct problem early = {.status = 409, .err = CLAVE_EBUSY, .retry_after_s = 1};
     struct claim *c = get_changed(k, "note a sign of life of");
     if (!c)
         return;

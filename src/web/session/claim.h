@@ -282,6 +282,13 @@ void clave__claim_release(struct claim *c);
  * the session has too many claims. EINUSE: an earlier one is in the way
  * (clave__claim_is_being_left). EPATH, ENOMEM, ECLOSED: as the recipe returns them. */
 clave_err clave__claim_new(struct http_session *s, const struct claim_terms *t, struct claim **out);
+/* Returns true if the claim was made on other terms than these. Says of the first term that differs
+ * how the claim was made and how it is asked for, as in `with "depend_ms": 5000`. */
+struct claim_difference {
+    char made[160], asked[160];
+};
+bool clave__claim_differs(const struct claim *c, const struct claim_terms *t,
+                          struct claim_difference *out);
 /* The newest claim of this id. NULL: the session has none here, or that was a try which was not
  * granted: then a repeated request tries again. */
 struct claim *clave__claim_find(const struct http_session *s, const char *id);

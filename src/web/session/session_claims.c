@@ -222,6 +222,54 @@ bool clave__claim_is_half_left(const struct claim *c)
            !clave__http_session_mark_is_certain(c->part.s, c->place.uuid);
 }
 
+static void claim_say_text(char *out, size_t cap, const char *name, const char *value)
+{
+    snprintf(out, cap, "with \"%s\": \"%.100s\"", name, value);
+}
+
+static void claim_say_number(char *out, size_t cap, const char *name, int64_t value)
+{
+    if (value == 0)
+        snprintf(out, cap, "without \"%s\"", name);
+    else
+        snprintf(out, cap, "with \"%s\": %" PRId64, name, value);
+}
+
+/* Where gates may not write SESSION_MARKS, one that has taken up a claim on an election does not
+ * know its terms: then the request is believed. */
+bool clave__claim_differs(const struct claim *c, const struct claim_terms *t,
+                          struct claim_difference *out)
+{
+    bool moved = strcmp(c->path, t->path) != 0;
+    bool knows = !c->kind->plain || !c->at || c->part.s->all->web->marks != MARKS_DENIED;
+    const struct {
+        const char *name;
+        int64_t made, asked;
+    } numbers[] = {
+        {"limit", c->limit, t->limit},
+        {"permits", c->permits ? c->permits : 1, t->permits ? t->permits : 1},
+        {"max_hold_ms", c->max_hold_ms, t->max_hold_ms},
+        {"depend_ms", c->depend_ms, t->depend_ms},
+        {"lock_delay_ms", c->lock_delay_ms, t->lock_delay_ms},
+    };
+    if (moved || c->kind != t->kind) {
+        const char *name = moved ? "path" : "kind";
+        claim_say_text(out->made, sizeof out->made, name, moved ? c->path : c->kind->name);
+        claim_say_text(out->asked, sizeof out->asked, name, moved ? t->path : t->kind->name);
+        return true;
+    }
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && knows; i++) {
+        if (numbers[i].made == numbers[i].asked)
+            continue;
+        claim_say_number(out->made, sizeof out->made, numbers[i].name, numbers[i].made);
+        claim_say_number(out->asked, sizeof out->asked, numbers[i].name, numbers[i].asked);
+        return true;
+    }
+    snprintf(out->made, sizeof out->made, "%s \"revocable\"", c->revocable ? "with" : "without");
+    snprintf(out->asked, sizeof out->asked, "%s \"revocable\"", t->revocable ? "with" : "without");
+    return knows && c->revocable != t->revocable;
+}
+
 bool clave__claim_is_id(const char *key)
 {
     for (size_t i = 0; i < CLAVE_UUID_TEXT; i++) {
