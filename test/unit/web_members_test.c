@@ -3,6 +3,7 @@
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
 #include "lib/unit.h"
+#include "server/server_internal.h"
 
 static const uint8_t key[32] = {7};
 
@@ -262,6 +263,38 @@ TEST(any_gate_of_a_key_knows_its_members)
     webrig_other(r);
     must(r, &u, "DELETE /v1/members/g/a", NULL, 404, "");
     webrig_free(r);
+}
+
+/* While nothing changes, nothing is written: but for one commit at each gate that takes the session
+ * over, behind which no server hides what the other gate has done. */
+TEST(a_put_that_changes_nothing_writes_nothing)
+{
+    enum { RENEWALS = 100 };
+    static const char *const requests[][2] = {
+        {"PUT /v1/members/g/a", "x"},
+        {"PUT /v1/services/web/a", "{\"address\": \"h\", \"port\": 80}"},
+        {"PUT /v1/services/web/b", "{\"address\": \"h\", \"registrationTimeUTC\": 17}"},
+    };
+    for (size_t i = 0; i < 2 * (sizeof requests / sizeof *requests); i++) {
+        const char *const *request = requests[i / 2];
+        struct webrig *r = rig(&(struct webrig_options){.session_key = i % 2 ? key : NULL});
+        struct user u;
+        user_enter(r, &u);
+        must(r, &u, request[0], request[1], 201, "");
+        int64_t zxid = r->net->server->last_zxid;
+        for (int n = 0; n < RENEWALS; n++)
+            must(r, &u, request[0], request[1], 200, "\"version\": 0");
+        assert_int_equal(r->net->server->last_zxid, zxid);
+        if (i % 2) {
+            webrig_second(r);
+            must(r, &u, request[0], request[1], 200, "\"version\": 0");
+            zxid = r->net->server->last_zxid;
+            for (int n = 0; n < RENEWALS; n++)
+                must(r, &u, request[0], request[1], 200, "\"version\": 0");
+            assert_int_equal(r->net->server->last_zxid, zxid);
+        }
+        webrig_free(r);
+    }
 }
 
 TEST(a_lost_answer_is_unknown_and_asked_again)

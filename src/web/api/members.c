@@ -7,6 +7,12 @@
  * answer before. So a program repeats the PUT with its renewals: if somebody has deleted the node,
  * it is made anew.
  *
+ * A PUT that changes nothing writes nothing: it is a sync and a read in one flight, so that the
+ * node was as it is told when the leader had committed all that came before. That says nothing new
+ * of the session itself, whose renewals are commits. Only the first PUT on a connection of a
+ * session that other gates may have is behind a commit: another gate may have deleted the node just
+ * before, and a server that this gate has not written to yet may lag behind that.
+ *
  * Invariants: a node counts as the session's by its ephemeralOwner alone; the answer that there is
  * none is given after a commit on the session's connection, so that no server that lags hides the
  * node; a request changes or deletes only a node that it has seen to be its session's, or one whose
@@ -349,8 +355,9 @@ static void own_node_seen(struct web_exchange *x, clave_async_client *c, const c
 {
     struct own_node_request *r = x->state;
     bool own = res->stat->ephemeral_owner == own_node_session(x);
-    bool same = res->len == r->node.len &&
-                memcmp(res->data ? res->data : "", r->node.data, r->node.len) == 0;
+    bool same = r->node.same ? r->node.same(x, &r->node, res)
+                             : res->len == r->node.len && memcmp(res->data ? res->data : "",
+                                                                 r->node.data, r->node.len) == 0;
     r->version = res->stat->version;
     if (own && !r->removes && same)
         own_node_answer(x, 200, res->stat);
@@ -374,10 +381,13 @@ static void on_own_node_looked(clave_async_client *c, const clave_result *res, v
         clave__web_problem_err(x, res->err, r->removes ? "leave" : "join", r->node.path);
 }
 
+/* A server that lags catches up first, in the same flight; if the sync cannot be sent, the get
+ * cannot either. */
 static void own_node_look(struct web_exchange *x, clave_async_client *c)
 {
     const struct own_node_request *r = x->state;
     x->only_reads = true;
+    (void)clave_async_sync(c, r->node.path, NULL, NULL);
     clave_err err = clave_async_get(c, r->node.path, NULL, on_own_node_looked, x);
     clave__request_client_sent(x, c, err, "look at", r->node.path);
 }
@@ -407,10 +417,19 @@ static void own_node_create(struct web_exchange *x, clave_async_client *c)
     clave__request_client_sent(x, c, err, "join", r->node.path);
 }
 
-static void own_node_leave(struct session_request *k)
+static void own_node_look_proven(struct session_request *k)
 {
     own_node_look(k->x, k->s->client);
     clave__http_session_flush(k->s);
+}
+
+static void own_node_join(struct web_exchange *x, clave_async_client *c)
+{
+    const struct session_request *k = x->owned;
+    if (clave__http_session_must_list(k->s))
+        clave__session_request_prove(x->owned, own_node_look_proven);
+    else
+        own_node_look(x, c);
 }
 
 /* A commit comes first: another gate may have made the node, and a member that lags behind would
@@ -418,7 +437,7 @@ static void own_node_leave(struct session_request *k)
 static void own_node_begin_leave(struct web_exchange *x, clave_async_client *c)
 {
     (void)c;
-    clave__session_request_prove(x->owned, own_node_leave);
+    clave__session_request_prove(x->owned, own_node_look_proven);
 }
 
 static void own_node_request(struct web_exchange *x, const struct own_node *n, bool removes)
@@ -438,7 +457,7 @@ static void own_node_request(struct web_exchange *x, const struct own_node *n, b
     else if (removes)
         clave__request_client(x, own_node_begin_leave);
     else
-        clave__request_client_to_create(x, n->path, own_node_create);
+        clave__request_client_to_create(x, n->path, own_node_join);
 }
 
 bool clave__own_node_read_replace(struct web_exchange *x, struct own_node *n)

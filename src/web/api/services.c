@@ -218,9 +218,33 @@ static char *service_text(struct web_exchange *x)
     return NULL;
 }
 
+/* Likewise, when a program that does not say since when it is registered repeats its request: that
+ * stays as the node says it. */
+static bool service_is_same(struct web_exchange *x, const struct own_node *n,
+                            const clave_result *res)
+{
+    const struct clave_mem *mem = &x->web->mem;
+    clave_instance *there = NULL, *asked = NULL;
+    const char *fault = NULL, *unknown = NULL;
+    char *data = NULL;
+    clave_err err =
+        clave__instance_parse(&there, res->data ? res->data : "", res->len, mem, &fault, &unknown);
+    if (err == CLAVE_OK && !fault)
+        err = clave__instance_parse(&asked, n->data, n->len, mem, &fault, &unknown);
+    if (err == CLAVE_OK && there && asked) {
+        asked->registered = there->registered;
+        data = clave__web_alloc(x, res->len + 1);
+    }
+    bool same = data && clave_instance_format(asked, data, res->len + 1) == res->len &&
+                memcmp(data, res->data, res->len) == 0;
+    clave_instance_free(there);
+    clave_instance_free(asked);
+    return same;
+}
+
 /* The data of the instance's node, from the body of the request. Returns NULL, having answered, if
  * the body does not describe an instance. */
-static char *service_data(struct web_exchange *x, size_t *len)
+static char *service_data(struct web_exchange *x, struct own_node *n)
 {
     const char *fault = NULL, *unknown = NULL;
     clave_instance *i = NULL;
@@ -238,11 +262,12 @@ static char *service_data(struct web_exchange *x, size_t *len)
     else if (err == CLAVE_OK)
         fault = clave_instance_fault(i);
     if (!fault && i && !unknown) {
+        n->same = i->registered ? NULL : service_is_same;
         i->registered = i->registered ? i->registered : clave__observe_now(x->web->observe);
-        *len = clave_instance_format(i, NULL, 0);
-        data = clave__web_alloc(x, *len + 1);
+        n->len = clave_instance_format(i, NULL, 0);
+        data = clave__web_alloc(x, n->len + 1);
         if (data)
-            clave_instance_format(i, data, *len + 1);
+            clave_instance_format(i, data, n->len + 1);
     }
     if (fault)
         clave__web_bad_request(x, "the instance %s", fault);
@@ -263,7 +288,7 @@ void clave__web_put_service(struct web_exchange *x)
     struct own_node n = {.path = service_path(x), .replace = true};
     if (!n.path || !clave__own_node_read_replace(x, &n) || !clave__web_must(x, WEB_WRITE, n.path))
         return;
-    n.data = service_data(x, &n.len);
+    n.data = service_data(x, &n);
     if (n.data)
         clave__web_put_own_node(x, &n);
 }
