@@ -25,6 +25,8 @@ struct http_place {
     int64_t told_to;           /* the same, counted from when the gate had read the request */
     int64_t signed_at;         /* of http_signs.c: the newest sign of life of its work */
     int64_t note_mzxid;        /* likewise: of the node that says so, as it was seen last */
+    int64_t note_ctime, note_mtime; /* likewise: a server that lost it in a crash gives zxids
+                                     * again */
     bool seen;
 };
 

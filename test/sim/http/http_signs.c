@@ -57,16 +57,19 @@ static void sign_look(struct http_world *h, struct http_place *p)
         return;
     snprintf(path, sizeof path, "/clave-gate/hold-%.36s-%016" PRIx64, uuid + 3, (uint64_t)p->token);
     const struct node *n = clave__tree_find(&h->server->server->tree, clave__jbytes(path));
-    if (!n || n->stat.mzxid == p->note_mzxid)
+    if (!n || (n->stat.mzxid == p->note_mzxid && n->stat.mtime == p->note_mtime))
         return;
     bool newer = n->stat.mzxid > p->note_mzxid; /* else a crash has taken something back */
     struct jbytes data = clave__node_data(n);
     snprintf(text, sizeof text, "%.*s", data.n > 0 ? (int)data.n : 0,
              data.n > 0 ? (const char *)data.p : "");
     bool made = n->stat.version == 0, word = text[0] > '9', sign = !word && atoll(text) <= 0;
+    bool anew = made || n->stat.ctime != p->note_ctime; /* the one before was lost in a crash */
     p->note_mzxid = n->stat.mzxid;
-    if (made || sign)
-        p->signed_at = h->w->now + (made ? 0 : atoll(text) * MS);
+    p->note_ctime = n->stat.ctime;
+    p->note_mtime = n->stat.mtime;
+    if (anew || sign)
+        p->signed_at = h->w->now + (sign && !made ? atoll(text) * MS : 0);
     if (sign && !made && newer && p->session != 0)
         sign_count(h, p);
 }
