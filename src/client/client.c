@@ -264,6 +264,11 @@ void clave_async_client_close(clave_async_client *c, int64_t now)
     clave__engine_leave(c);
 }
 
+bool clave__client_session_is_over(const clave_async_client *c)
+{
+    return c->session.is_over;
+}
+
 void clave_async_client_abandon(clave_async_client *c, int64_t now)
 {
     clave__engine_enter(c, now);

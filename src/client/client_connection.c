@@ -407,6 +407,7 @@ void clave__session_lose(clave_async_client *c, clave_err why)
     if (c->session.id == 0)
         return;
     clave__link_drop(c, why);
+    c->session.is_over |= c->session.closing && why == CLAVE_EEXPIRED;
     bool known = c->session.known;
     session_drop(c, CLAVE_ENOTSENT, CLAVE_ECONNLOSS);
     if (known)

@@ -9,6 +9,10 @@
  * attached to the session, and reconnecting would take it away from them. An open connection stays.
  * Takes effect in the next _tick. */
 void clave__client_rest(clave_async_client *c, bool rest);
+/* A server has said that the session is over: it has answered closeSession, or the session had
+ * expired. If this is false of a client that is CLOSED, a close has given up after the session's
+ * timeout, by which the servers have ended the session unless another process goes on with it. */
+bool clave__client_session_is_over(const clave_async_client *c);
 /* Nobody waits any more for the write whose callback has this argument. If it has not been sent, it
  * is not sent at all: the callback runs at once, with ENOTSENT. If it is on its way, it is not sent
  * again when its connection is lost before it has left. Creates that search for what they have

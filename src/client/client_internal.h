@@ -138,6 +138,7 @@ struct session {
     int64_t reported_deadline; /* the hold deadline that was last reported to recipes */
     int64_t close_by; /* while closing: by then the server has ended the session on its own */
     bool may_be_over; /* while closing: the server may have closed it already */
+    bool is_over;     /* a server has said so */
 };
 
 /* A session was made (its id is new) or re-attached by a handshake that was sent at `sent`. */

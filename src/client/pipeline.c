@@ -181,7 +181,9 @@ bool clave__pipeline_reply(clave_async_client *c, const struct wire_reply_header
             return false;
         /* A server that does not end the session (read-only, overloaded) leaves everything that it
          * holds in place, so another server has to be asked. */
-        if (h->err == CLAVE_OK || h->err == CLAVE_EEXPIRED || h->err == CLAVE_EUNKNOWNSESSION)
+        c->session.is_over =
+            h->err == CLAVE_OK || h->err == CLAVE_EEXPIRED || h->err == CLAVE_EUNKNOWNSESSION;
+        if (c->session.is_over)
             clave__link_report(c, VERDICT_ENDED, CLAVE_OK, NULL);
         else
             clave__link_report(c, VERDICT_REFUSED, (clave_err)h->err, "to close the session");

@@ -1267,6 +1267,42 @@ TEST(a_release_is_confirmed_when_the_node_is_gone)
     }
 }
 
+static struct webrig_call *closes(struct webrig *r, const struct user *u)
+{
+    char target[96], header[128];
+    snprintf(target, sizeof target, "/v1/sessions/%s", u->id);
+    snprintf(header, sizeof header, "Clave-Session: %s", u->secret);
+    return webrig_request(r, "DELETE", target, header, NULL);
+}
+
+/* The gate that is asked to end the session reaches no server, and the session goes on at the
+ * other: that it has ended is not said, for however long nobody has heard of it here. */
+TEST(an_end_of_a_session_is_confirmed_by_the_servers)
+{
+    enum { U_FIRST = 1 };
+    struct user u;
+    struct webrig *r = two_gates(&u);
+    webrig_end(ends(r, user_sends(r, &u, "POST", -1, KEYED, LOCK), 201));
+    memnet_refuse(r->net, U_FIRST, true);
+    webrig_settle(r);
+    struct webrig_call *c = closes(r, &u);
+    webrig_second(r);
+    for (int i = 0; i < 20; i++) {
+        webrig_end(ends(r, renews(r, &u), 200));
+        webrig_advance(r, 1000);
+    }
+    user_expects(c, 504);
+    assert_string_equal(webrig_member(c, "class"), "unknown");
+    webrig_end(c);
+    assert_int_equal(places(r, 0), 1);
+    webrig_other(r);
+    memnet_refuse(r->net, U_FIRST, false);
+    webrig_end(ends(r, renews(r, &u), 200)); /* it goes on here, too */
+    webrig_end(ends(r, closes(r, &u), 204));
+    assert_int_equal(places(r, 0), 0);
+    webrig_free(r);
+}
+
 /* u waits, and gives that up; the mark is answered, and the delete of the place is lost with the
  * connection. It is repeated, and no new place is made before: a session has one. */
 TEST(a_new_place_waits_for_a_delete_that_is_repeated)

@@ -286,13 +286,15 @@ static void on_rest_session_closed(struct session_wait *w, clave_err err)
 {
     struct contrib_rest_session *r = LIST_ENTRY(w, struct contrib_rest_session, wait);
     struct web_exchange *x = r->x;
-    (void)err;
     clave__http_session_leave(r->s);
     contrib_rest_session_free(r);
     if (!x)
         return;
     clave__web_disown(x);
-    clave__web_answer_empty(x, 204);
+    if (err == CLAVE_ETIMEDOUT) /* no server has said that it is over */
+        rest_fault_err(x, CLAVE_ECONNLOSS, "session", false);
+    else
+        clave__web_answer_empty(x, 204);
 }
 
 static void on_rest_session_open(struct session_wait *w, clave_err err)

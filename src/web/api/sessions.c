@@ -323,15 +323,24 @@ void clave__web_list_sessions(struct web_exchange *x)
 
 /* ---- DELETE ---------------------------------------------------------------------------------- */
 
-static void session_answer_closed(struct session_request *k)
+static void session_on_closed(struct session_wait *w, clave_err err)
 {
-    clave__web_answer_empty(k->x, 204);
+    struct session_request *k = LIST_ENTRY(w, struct session_request, wait);
+    if (err == CLAVE_OK)
+        clave__web_answer_empty(k->x, 204);
+    else if (err == CLAVE_ETIMEDOUT)
+        clave__web_refuse(k->x, 504, CLAVE_EOPTIMEOUT, NULL,
+                          "the end of the session is not confirmed: no server has answered");
+    else
+        clave__session_request_gone(k, err);
 }
 
 static void session_close(struct session_request *k)
 {
+    struct session_wait *w = clave__session_request_await(k, NULL);
+    w->done = session_on_closed;
     k->x->begun = true;
-    clave__http_session_close(k->s, clave__session_request_await(k, session_answer_closed));
+    clave__http_session_close(k->s, w);
 }
 
 void clave__web_delete_session(struct web_exchange *x)

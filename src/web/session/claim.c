@@ -1255,9 +1255,9 @@ void clave__claim_place_unused(struct queue_place *p)
         c->part.s->left_behind = true;
     else if (stays)
         c->part.s->listed_on = 0;
-    if (c->forgotten)
+    if (c->forgotten) {
         clave__claim_free(&c->part);
-    else if (c->state == CLAIM_SOUGHT) {
+    } else if (c->state == CLAIM_SOUGHT) {
         claim_move(c, CLAIM_OVER);
         if (c->end_reported)
             claim_tell_those(c, claim_is_news);

@@ -685,7 +685,9 @@ static void http_session_on_state(clave_async_client *c, clave_state state, clav
             break; /* the state CLOSED follows */
         if (s->state == HTTP_SESSION_ENDED)
             http_session_let_go(s);
-        clave__http_session_end(s, s->state == HTTP_SESSION_CLOSING ? CLAVE_OK : why, true);
+        if (s->state == HTTP_SESSION_CLOSING)
+            why = clave__client_session_is_over(c) ? CLAVE_OK : CLAVE_ETIMEDOUT;
+        clave__http_session_end(s, why, true);
         break;
     case CLAVE_STATE_LATENT:
     case CLAVE_STATE_READ_ONLY:

@@ -243,7 +243,8 @@ void clave__http_session_prove_since(struct http_session *s, struct session_wait
  * last. The next proof lists them, and its `done` comes when they are known. */
 bool clave__http_session_must_list(const struct http_session *s);
 /* Ends the session and, in the same transaction, all that it has. `done` (`w` may be NULL) gets OK
- * when the server has done so, or must have expired the session. */
+ * when a server has said that the session is over; ETIMEDOUT: no server has said so within the
+ * session's timeout, and another gate may go on with it. */
 void clave__http_session_close(struct http_session *s, struct session_wait *w);
 /* Ends the wait. Harmless if `w` does not wait. */
 void clave__session_wait_cancel(struct session_wait *w);

@@ -14,6 +14,7 @@ static const char *const rules[HTTP_RULES] = {
     [RULE_RELEASED_STAYS] =
         "after a certain answer that a claim is over nothing older makes it anew",
     [RULE_RELEASED_IS_GONE] = "a claim whose release is confirmed has no node any more",
+    [RULE_CLOSED_IS_OVER] = "a session whose end is confirmed is over at the servers",
     [RULE_WAITING_IS_TRUE] = "what was told as held is not said to wait while it stands",
     [RULE_ONE_PLACE] = "a session has one place a path and owner",
     [RULE_GUARD_HOLDS] = "a guarded write is done while its token holds",

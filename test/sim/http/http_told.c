@@ -5,6 +5,7 @@
 
 #include "http/http_copy.h"
 #include "http/http_world.h"
+#include "inspector.h"
 #include "server/server_internal.h"
 
 /* ---- what was asked for ---------------------------------------------------------------------- */
@@ -116,6 +117,16 @@ static void told_released(struct http_call *c, const char *claim)
                                  c->gate->name, c->from->name, path);
         }
     }
+}
+
+/* So has the session of which it is told that it is closed, at whichever gate it was last. */
+static void told_closed(struct http_call *c)
+{
+    struct http_world *h = c->from->of;
+    if (h->server->server && c->session != 0 && inspector_has_session(h->server, c->session) &&
+        !checker_is_beyond(h->checker))
+        http_rule_broken(h->w, RULE_CLOSED_IS_OVER, "%s tells %s that 0x%llx is closed",
+                         c->gate->name, c->from->name, (unsigned long long)c->session);
 }
 
 static void told_over(struct http_call *c)
@@ -410,6 +421,8 @@ static void told_token(struct http_call *c)
 
 void http_told_answer(struct http_call *c)
 {
+    if (c->status == 204 && http_call_is(c, "DELETE", "/v1/sessions/"))
+        told_closed(c);
     if (c->from->told)
         c->from->told(c->from, c);
     else if (http_copy_is_asked(c))
