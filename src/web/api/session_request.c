@@ -240,101 +240,6 @@ void clave__session_request_listed(struct web_exchange *x, const char *id, sessi
     session_request_begin(x, id, session_request_list, handle);
 }
 
-/* ==== the client of a request ================================================================= */
-
-/* How many requests whose senders have gone may stay in the client until a server answers them. */
-enum { MOST_GIVEN_UP = 2000 };
-
-static void parents_check(struct web_exchange *x, clave_async_client *c);
-
-static void client_ready(struct web_exchange *x, clave_async_client *c)
-{
-    if (x->creates.path)
-        parents_check(x, c);
-    else
-        x->go(x, c);
-}
-
-/* ---- of a session --------------------------------------------------------------------------- */
-
-static void on_client_connected(clave_async_client *c, const clave_result *res, void *arg)
-{
-    struct web_exchange *x = arg;
-    if (!clave__web_expected(x))
-        return;
-    bool lost = clave_err_classify(res->err) == CLAVE_CLASS_UNKNOWN;
-    if (res->err != CLAVE_OK) {
-        clave__web_problem_as(x, 503, lost ? CLAVE_EUNREACHABLE : res->err, "reach a server", NULL);
-        return;
-    }
-    x->only_reads = false;
-    client_ready(x, c);
-}
-
-static void client_on_session_live(struct session_request *k)
-{
-    struct web_exchange *x = k->x;
-    struct http_session *s = k->s;
-    clave_async_client *c = s->client;
-    if (clave__web_reads(x) || clave_async_client_is_connected(c)) {
-        client_ready(x, c);
-    } else if (clave_async_exists(c, "/", NULL, on_client_connected, x) == CLAVE_OK) {
-        x->only_reads = true;
-        clave__web_expect(x);
-    } else {
-        clave__web_problem_as(x, 503, CLAVE_ENOMEM, "reach a server", NULL);
-    }
-    clave__http_session_flush(s);
-}
-
-/* ---- the engine's own ----------------------------------------------------------------------- */
-
-static void client_own(struct web_exchange *x)
-{
-    clave_async_client *c = x->web->own;
-    if (!clave__web_reads(x) && !clave_async_client_is_connected(c)) {
-        clave__web_refuse(x, 503, CLAVE_EUNREACHABLE, NULL,
-                          "not connected to a ZooKeeper server: %s", clave_async_client_errmsg(c));
-        return;
-    }
-    client_ready(x, c);
-    clave__web_flush(x->web, c);
-}
-
-void clave__request_client(struct web_exchange *x, request_client *go)
-{
-    assert(!x->answered);
-    x->go = go;
-    if (x->web->given_up >= MOST_GIVEN_UP)
-        clave__web_refuse(x, 503, CLAVE_EUNREACHABLE, NULL,
-                          "no server has answered what was asked before");
-    else if (clave__web_header(x, "Clave-Session"))
-        clave__session_request(x, NULL, client_on_session_live);
-    else if (clave__web_may_call(x))
-        client_own(x);
-}
-
-void clave__request_client_refused(struct web_exchange *x, clave_async_client *c, clave_err err,
-                                   const char *what, const char *path)
-{
-    assert(err != CLAVE_OK);
-    bool ours = err == CLAVE_EPATH || err == CLAVE_EINVAL || err == CLAVE_ETOOBIG;
-    if (ours)
-        clave__web_refuse(x, err == CLAVE_ETOOBIG ? 413 : 400, err, NULL, "cannot %s %s: %s", what,
-                          path, clave_async_client_errmsg(c));
-    else
-        clave__web_problem_err(x, err, what, path);
-}
-
-void clave__request_client_sent(struct web_exchange *x, clave_async_client *c, clave_err err,
-                                const char *what, const char *path)
-{
-    if (err == CLAVE_OK)
-        clave__web_expect(x);
-    else
-        clave__request_client_refused(x, c, err, what, path);
-}
-
 /* ==== missing parents ========================================================================= */
 
 /* Cuts the path to the nearest ancestor on which the sender lacks the role: if that exists, so do
@@ -393,8 +298,94 @@ void clave__web_check_parents(struct web_exchange *x, clave_async_client *c, con
     parents_check(x, c);
 }
 
+/* ==== the client of a request ================================================================= */
+
+/* How many requests whose senders have gone may stay in the client until a server answers them. */
+enum { MOST_GIVEN_UP = 2000 };
+
+static void client_ready(struct web_exchange *x, clave_async_client *c)
+{
+    if (x->creates.path)
+        parents_check(x, c);
+    else
+        x->go(x, c);
+}
+
+static void on_client_connected(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct web_exchange *x = arg;
+    if (!clave__web_expected(x))
+        return;
+    bool lost = clave_err_classify(res->err) == CLAVE_CLASS_UNKNOWN;
+    if (res->err != CLAVE_OK) {
+        clave__web_problem_as(x, 503, lost ? CLAVE_EUNREACHABLE : res->err, "reach a server", NULL);
+        return;
+    }
+    x->only_reads = false;
+    client_ready(x, c);
+}
+
+static void client_on_session_live(struct session_request *k)
+{
+    struct web_exchange *x = k->x;
+    struct http_session *s = k->s;
+    clave_async_client *c = s->client;
+    if (clave__web_reads(x) || clave_async_client_is_connected(c)) {
+        client_ready(x, c);
+    } else if (clave_async_exists(c, "/", NULL, on_client_connected, x) == CLAVE_OK) {
+        x->only_reads = true;
+        clave__web_expect(x);
+    } else {
+        clave__web_problem_as(x, 503, CLAVE_ENOMEM, "reach a server", NULL);
+    }
+    clave__http_session_flush(s);
+}
+
+void clave__request_client(struct web_exchange *x, request_client *go)
+{
+    assert(!x->answered);
+    clave_async_client *own = x->web->own;
+    x->go = go;
+    if (x->web->given_up >= MOST_GIVEN_UP)
+        clave__web_refuse(x, 503, CLAVE_EUNREACHABLE, NULL,
+                          "no server has answered what was asked before");
+    else if (clave__web_header(x, "Clave-Session"))
+        clave__session_request(x, NULL, client_on_session_live);
+    else if (!clave__web_may_call(x))
+        return; /* it has answered */
+    else if (!clave__web_reads(x) && !clave_async_client_is_connected(own))
+        clave__web_refuse(x, 503, CLAVE_EUNREACHABLE, NULL,
+                          "not connected to a ZooKeeper server: %s",
+                          clave_async_client_errmsg(own));
+    else {
+        client_ready(x, own);
+        clave__web_flush(x->web, own);
+    }
+}
+
 void clave__request_client_to_create(struct web_exchange *x, const char *path, request_client *go)
 {
     x->creates.path = path;
     clave__request_client(x, go);
+}
+
+void clave__request_client_refused(struct web_exchange *x, clave_async_client *c, clave_err err,
+                                   const char *what, const char *path)
+{
+    assert(err != CLAVE_OK);
+    bool ours = err == CLAVE_EPATH || err == CLAVE_EINVAL || err == CLAVE_ETOOBIG;
+    if (ours)
+        clave__web_refuse(x, err == CLAVE_ETOOBIG ? 413 : 400, err, NULL, "cannot %s %s: %s", what,
+                          path, clave_async_client_errmsg(c));
+    else
+        clave__web_problem_err(x, err, what, path);
+}
+
+void clave__request_client_sent(struct web_exchange *x, clave_async_client *c, clave_err err,
+                                const char *what, const char *path)
+{
+    if (err == CLAVE_OK)
+        clave__web_expect(x);
+    else
+        clave__request_client_refused(x, c, err, what, path);
 }
