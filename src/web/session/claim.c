@@ -850,9 +850,9 @@ int64_t clave__claim_valid_ms(const struct claim *c, int64_t arrived)
         return 0;
     int64_t until = deadline_earlier(g.deadline, claim_limit_at(c));
     /* Unlike a hold deadline, the end of a limited hold has no margin for a client whose clock is
-     * slower. */
+     * slower; rounded up, so that the last milliseconds have one too. */
     if ((c->max_hold_ms > 0 || c->depend_ms > 0) && until > arrived)
-        until -= (until - arrived) / VALIDITY_RATE;
+        until -= (until - arrived + VALIDITY_RATE - 1) / VALIDITY_RATE;
     struct validity v = {.arrived = arrived,
                          .granted = c->granted_at,
                          .hold_deadline = until,
