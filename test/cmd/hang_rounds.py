@@ -39,7 +39,8 @@ HAND_OVER_S = 1.0
 BUSY_S = 4.0  # any process may not be scheduled for that long
 
 # Its ways are words: deaf: SIGTERM is ignored; brood: a child in a session of its own acts too; threads: it is another
-# thread than the first that waits for the disk.
+# thread than the first that waits for the disk; exec: programs are started all the time, so that one waits for it in
+# execve(2), which closes the file.
 WORK = """
 import os, signal, sys, threading, time
 log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -60,6 +61,8 @@ if "deaf" in sys.argv[4]:
 if "brood" in sys.argv[4] and os.fork() == 0:
     os.setsid()
     forever(act)
+if "exec" in sys.argv[4] and os.fork() == 0:
+    forever(lambda: os.spawnv(os.P_WAIT, "/bin/true", ["true"]))
 if "threads" in sys.argv[4]:
     threading.Thread(target=forever, args=(work,)).start()
     forever(act)

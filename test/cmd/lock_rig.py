@@ -61,13 +61,14 @@ def until(condition, patience=PATIENCE, what=""):
 
 
 def stat(pid):
-    """(state, parent, group) of a process, or None when there is none."""
+    """(state, parent, group) of a process, or None when there is none. Not from /proc/PID/stat, which waits for a process
+    within execve(2), as there are in tests of disks that stall."""
     try:
-        with open(f"/proc/{pid}/stat") as f:
-            fields = f.read().rpartition(")")[2].split()
+        with open(f"/proc/{pid}/status") as f:
+            of = dict(line.split(":", 1) for line in f)
+        return of["State"].split()[0], int(of["PPid"]), os.getpgid(int(pid))
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return fields[0], int(fields[1]), int(fields[2])
 
 
 def alive(pid):

@@ -225,8 +225,8 @@ static void command_message_parse(struct command_message *m)
  * speaks in the name of its parent if it may; if that parent has ended, this is the guardian. */
 static bool command_notify_accepts(const struct runner *r, const struct ucred *from)
 {
-    struct proc_stat its;
-    if (from->pid <= 0 || !proc_stat_read(from->pid, &its))
+    struct proc its;
+    if (from->pid <= 0 || !proc_read(from->pid, &its))
         return from->uid == geteuid() || from->uid == 0;
     return from->pid == r->guardian.pid || proc_is_below(from->pid, r->guardian.pid);
 }

@@ -28,9 +28,9 @@ static const char passed_on[] = "CLAVE_WITH_PARENT";
 static bool parent_watch_number_has_ended(const struct parent_watch *w)
 {
     assert(w->pid > 0 && w->fd < 0);
-    struct proc_stat now;
-    if (proc_stat_read(w->pid, &now))
-        return now.dead || (w->start != 0 && now.start != w->start);
+    struct proc now;
+    if (proc_read(w->pid, &now))
+        return now.dead || (w->start != 0 && proc_start_time(w->pid) != w->start);
     return kill(w->pid, 0) != 0 && errno == ESRCH;
 }
 
@@ -61,7 +61,6 @@ static int parent_watch_gone(const struct parent_watch *w, const struct options 
 
 static int parent_watch_open_fd(struct parent_watch *w, struct options *o, const char *path)
 {
-    struct proc_stat now;
     w->fd = (int)syscall(SYS_pidfd_open, w->pid, 0u);
     if (w->fd >= 0)
         return EXIT_OK;
@@ -69,8 +68,7 @@ static int parent_watch_open_fd(struct parent_watch *w, struct options *o, const
     if (error == ESRCH)
         return parent_watch_gone(w, o, path);
     if (error == ENOSYS || error == EPERM) { /* before Linux 5.3, or a filter of system calls */
-        if (proc_stat_read(w->pid, &now))
-            w->start = now.start;
+        w->start = proc_start_time(w->pid);
         return EXIT_OK;
     }
     if (error == EINVAL || error == ENOENT)

@@ -22,6 +22,9 @@ struct process_status {
     char state;
     int threads;
     bool kill_pending; /* SIGKILL was sent to it, and is still pending */
+    /* What exits gives its memory back first. A signal no longer reaches it then, but it may yet
+     * wait for a disk: its files are closed after that. */
+    bool has_memory;
 };
 
 /* Takes one line of /proc/PID/status: "Name:\tsudo", "State:\tD (disk sleep)",
@@ -33,6 +36,7 @@ static void holdout_take_line(struct process_status *s, const char *line)
     uint64_t pending;
     if (sscanf(line, "Name:\t%63[^\n]", s->is.name) == 1)
         return;
+    s->has_memory |= strncmp(line, "VmSize:", strlen("VmSize:")) == 0;
     if (sscanf(line, "State:\t%c", &s->state) == 1 ||
         sscanf(line, "Threads:\t%d", &s->threads) == 1)
         return;
@@ -68,31 +72,12 @@ bool holdout_refuses(struct holdout *out, pid_t pid)
     return true;
 }
 
-/* True if the process, or a thread of it, has begun to exit (PF_EXITING, of the flags in field 9 of
- * /proc/.../stat). A signal no longer reaches it then, but it may yet wait for a disk: its files
- * are closed at that time. */
-static bool holdout_exits(pid_t pid, const char *task)
-{
-    enum { EXITING = 4 };
-    char path[64], line[1024];
-    unsigned flags = 0;
-    snprintf(path, sizeof path, "/proc/%d%s/stat", (int)pid, task);
-    FILE *f = fopen(path, "re");
-    size_t n = f ? fread(line, 1, sizeof line - 1, f) : 0;
-    if (f)
-        fclose(f);
-    line[n] = '\0';
-    const char *rest = strrchr(line, ')');
-    return rest && sscanf(rest + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
-           (flags & EXITING) != 0;
-}
-
 static bool holdout_thread_is_asleep(pid_t pid, const char *task)
 {
     struct process_status s;
     if (!holdout_read_status(pid, task, &s) || s.state == 'Z' || s.state == 'X')
         return false;
-    return (s.state == 'D' && s.kill_pending) || holdout_exits(pid, task);
+    return (s.state == 'D' && s.kill_pending) || !s.has_memory;
 }
 
 /* True if SIGKILL has reached the process, but a thread of it has not ended, and no further signal
@@ -100,7 +85,7 @@ static bool holdout_thread_is_asleep(pid_t pid, const char *task)
 static bool holdout_is_asleep(const struct process_status *s)
 {
     char path[64], task[32];
-    bool ends = s->kill_pending || s->state == 'Z' || holdout_exits(s->is.pid, "");
+    bool ends = s->kill_pending || s->state == 'Z' || !s->has_memory;
     bool asleep = false;
     snprintf(path, sizeof path, "/proc/%d/task", (int)s->is.pid);
     DIR *dir = ends ? opendir(path) : NULL;

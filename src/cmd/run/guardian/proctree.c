@@ -1,8 +1,8 @@
 /* proctree.c - reads /proc to find and signal every descendant of this process. The guardian calls
  * it, and so does the runner if the guardian dies.
  *
- * What must stay true: a process is signalled only if its pid and start time are still the ones
- * that were counted. */
+ * What must stay true: a process is signalled only while it is known to descend from us; and no
+ * process keeps us waiting, whatever it waits for itself. */
 #include "cmd/run/guardian/proctree.h"
 
 #include <ctype.h>
@@ -35,12 +35,35 @@ bool proc_state_is_dead(char state, int threads)
     return state == 'X' || (state == 'Z' && threads <= 1);
 }
 
-/* Parses "PID (NAME) STATE PPID PGRP SESSION ...". The name may contain anything, parentheses too.
- * Field 20 is the number of threads, field 22 the start time. */
-bool proc_stat_read(pid_t pid, struct proc_stat *out)
+/* Reads /proc/PID/status up to the line with the threads. What it needs is in /proc/PID/stat too,
+ * on one line; but the kernel lets readers of that file wait while the process is within execve(2),
+ * which closes files: one process anywhere on the machine that waits for a disk in there would keep
+ * us from ending the command. */
+bool proc_read(pid_t pid, struct proc *out)
 {
-    char path[64], line[1024], state;
-    int threads;
+    char path[64], line[256], state = '\0';
+    int threads = 0;
+    bool has_parent = false;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *f = proc_is_ours() ? fopen(path, "re") : NULL;
+    while (f && threads == 0 && fgets(line, sizeof line, f)) {
+        has_parent |= sscanf(line, "PPid:\t%d", &out->parent) == 1;
+        if (sscanf(line, "State:\t%c", &state) != 1)
+            (void)sscanf(line, "Threads:\t%d", &threads);
+    }
+    if (f)
+        fclose(f);
+    out->group = getpgid(pid);
+    out->session = getsid(pid);
+    out->dead = proc_state_is_dead(state, threads);
+    return has_parent && threads > 0 && out->group >= 0;
+}
+
+/* Parses "PID (NAME) STATE PPID ...". The name may contain anything, parentheses too. */
+unsigned long long proc_start_time(pid_t pid)
+{
+    char path[64], line[1024];
+    unsigned long long start = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     FILE *f = proc_is_ours() ? fopen(path, "re") : NULL;
     size_t n = f ? fread(line, 1, sizeof line - 1, f) : 0;
@@ -48,23 +71,20 @@ bool proc_stat_read(pid_t pid, struct proc_stat *out)
         fclose(f);
     line[n] = '\0';
     const char *rest = strrchr(line, ')');
-    if (!rest ||
-        sscanf(rest + 1,
-               " %c %d %d %d"
-               " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
-               " %d %*s %llu",
-               &state, &out->parent, &out->group, &out->session, &threads, &out->start) != 6)
-        return false;
-    out->dead = proc_state_is_dead(state, threads);
-    return true;
+    if (rest && sscanf(rest + 1,
+                       " %*c %*d %*d %*d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
+                       " %*d %*s %llu",
+                       &start) != 1)
+        start = 0;
+    return start;
 }
 
 bool proc_is_below(pid_t pid, pid_t ancestor)
 {
     enum { ROUNDS = 3, DEPTH = 1000 };
-    struct proc_stat its = {.parent = pid};
+    struct proc its = {.parent = pid};
     for (int round = 0; round < ROUNDS; round++, its.parent = pid) {
-        for (int i = 0; i < DEPTH && its.parent > 1 && proc_stat_read(its.parent, &its); i++)
+        for (int i = 0; i < DEPTH && its.parent > 1 && proc_read(its.parent, &its); i++)
             if (its.parent == ancestor)
                 return true;
     }
@@ -79,7 +99,7 @@ enum { STOP_ROUNDS = 20, CHILD_ROUNDS = 100, CHILDREN_CAP = 4096 };
 
 struct process {
     pid_t pid;
-    struct proc_stat stat;
+    struct proc is;
     bool ours;
     bool server; /* the server of "local:", which is left alone */
 };
@@ -92,7 +112,7 @@ struct census {
 static bool proctree_read_process(pid_t pid, struct process *p)
 {
     *p = (struct process){.pid = pid};
-    return proc_stat_read(pid, &p->stat);
+    return proc_read(pid, &p->is);
 }
 
 static bool proctree_add(struct census *c, const struct process *p)
@@ -153,10 +173,10 @@ static bool proctree_has_words_of_server(pid_t pid)
  * arguments alone would prove nothing, since any program can choose its own. */
 static bool proctree_is_local_server(const struct census *c, const struct process *p)
 {
-    const struct process *leader = proctree_find(c, p->stat.session);
-    bool detached = p->stat.session != getsid(0) && (!leader || leader->stat.dead);
-    return detached && proctree_runs_our_program(p->stat.parent) &&
-           proctree_runs_our_program(p->pid) && proctree_has_words_of_server(p->pid);
+    const struct process *leader = proctree_find(c, p->is.session);
+    bool detached = p->is.session != getsid(0) && (!leader || leader->is.dead);
+    return detached && proctree_has_words_of_server(p->pid) &&
+           proctree_runs_our_program(p->is.parent) && proctree_runs_our_program(p->pid);
 }
 
 /* ---- the census ------------------------------------------------------------------------------ */
@@ -185,8 +205,8 @@ static bool proctree_list_processes(struct census *c)
  * starts no processes itself, so somebody else has. */
 static bool proctree_is_ours(const struct census *c, const struct process *p)
 {
-    const struct process *parent = proctree_find(c, p->stat.parent);
-    return p->stat.parent == getpid() || (parent && (parent->ours || parent->server));
+    const struct process *parent = proctree_find(c, p->is.parent);
+    return p->is.parent == getpid() || (parent && (parent->ours || parent->server));
 }
 
 static void proctree_mark(struct census *c)
@@ -214,16 +234,15 @@ static bool proctree_census_take(struct census *c)
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-/* A pid cannot be reused while we hold its pidfd open. If the start time is also the one that was
- * counted, it is the same process. */
+/* A pid cannot be reused while we hold its pidfd open. If that process descends from us, it has to
+ * get the signal, whether it is the one that was counted or not. */
 static void proctree_signal_process(const struct process *p, int sig)
 {
-    struct process now;
     int fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
     bool kernel_lacks_it = fd < 0 && errno != ESRCH;
     if (fd < 0 && !kernel_lacks_it)
         return;
-    if (proctree_read_process(p->pid, &now) && now.stat.start == p->stat.start) {
+    if (proc_is_below(p->pid, getpid())) {
         if (fd >= 0)
             (void)syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0);
         else
@@ -242,11 +261,10 @@ static int proctree_signal_all(const struct census *c, const struct census *but,
     for (size_t i = 0; i < c->n; i++) {
         const struct process *p = &c->list[i];
         const struct process *before = but ? proctree_find(but, p->pid) : NULL;
-        if (!p->ours || p->stat.dead ||
-            (before && before->ours && before->stat.start == p->stat.start))
+        if (!p->ours || p->is.dead || (before && before->ours))
             continue;
         alive++;
-        if (sig != 0 && (group <= 0 || p->stat.group != group))
+        if (sig != 0 && (group <= 0 || p->is.group != group))
             proctree_signal_process(p, sig);
     }
     return alive;
@@ -321,9 +339,8 @@ static bool proctree_are_done(const struct children *c, const struct census *all
 {
     for (size_t i = 0; i < c->n; i++) {
         struct process p;
-        if (proctree_read_process(c->list[i], &p)
-                ? !p.stat.dead && !proctree_is_local_server(all, &p)
-                : proctree_child_is_alive(c->list[i]))
+        if (proctree_read_process(c->list[i], &p) ? !p.is.dead && !proctree_is_local_server(all, &p)
+                                                  : proctree_child_is_alive(c->list[i]))
             return false;
     }
     return true;
@@ -335,8 +352,7 @@ static void proctree_stop_child(pid_t pid, const struct census *all)
 {
     struct process p;
     kill(pid, SIGSTOP);
-    if (proctree_runs_our_program(pid) && proctree_read_process(pid, &p) &&
-        proctree_is_local_server(all, &p))
+    if (proctree_read_process(pid, &p) && proctree_is_local_server(all, &p))
         kill(pid, SIGCONT);
 }
 
@@ -449,7 +465,7 @@ void proctree_each_server(void (*visit)(const void *arg, pid_t server), const vo
     struct census c = {0};
     bool known = proctree_census_take(&c);
     for (size_t i = 0; known && i < c.n; i++)
-        if (c.list[i].server && !c.list[i].stat.dead)
+        if (c.list[i].server && !c.list[i].is.dead)
             visit(arg, c.list[i].pid);
     free(c.list);
 }

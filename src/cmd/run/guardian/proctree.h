@@ -38,11 +38,8 @@ void proctree_each_server(void (*visit)(const void *arg, pid_t server), const vo
 
 /* ---- one process ----------------------------------------------------------------------------- */
 
-struct proc_stat {
+struct proc {
     pid_t parent, group, session;
-    /* Start time, in clock ticks since boot. Together with the pid it identifies a process even if
-     * the number is reused. */
-    unsigned long long start;
     bool dead; /* it is a zombie, and none of its threads runs */
 };
 
@@ -54,7 +51,11 @@ bool proc_is_ours(void);
 bool proc_state_is_dead(char state, int threads);
 /* false: there is no such process, /proc is not ours, or the process is hidden from us
  * (hidepid). */
-bool proc_stat_read(pid_t pid, struct proc_stat *out);
+bool proc_read(pid_t pid, struct proc *out);
+/* When it was started, in clock ticks since boot: together with the pid this identifies a process
+ * even if the number is reused. 0: it cannot be read. Waits while the process is within execve(2).
+ */
+unsigned long long proc_start_time(pid_t pid);
 /* True if the process descends from `ancestor`, as far as this can be determined: while we look,
  * its parents may end, and it may get another one. */
 bool proc_is_below(pid_t pid, pid_t ancestor);
