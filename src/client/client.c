@@ -255,8 +255,9 @@ void clave_async_client_close(clave_async_client *c, int64_t now)
          * arrives */
         int64_t by = clave__hold_deadline_contact(&c->hold_deadline);
         s->close_by = by > c->base.now ? by : c->base.now + c->asked_timeout_ms;
-        /* a handshake under way may already have created a session */
-        if (s->id == 0 && c->link.phase != LINK_HANDSHAKE)
+        /* A handshake under way may already have created a session. One that was handed over and is
+         * not claimed may be another process's, which closeSession would end. */
+        if ((s->id == 0 && c->link.phase != LINK_HANDSHAKE) || clave__handed_is_unclaimed(c))
             clave__session_end(c, CLAVE_OK);
         else
             clave__pipeline_fill(c);
@@ -380,9 +381,9 @@ int64_t clave__client_hold_margin(const clave_async_client *c)
 bool clave__client_is_quiet(const clave_async_client *c)
 {
     const struct pipeline *p = &c->pipeline;
-    return clave__link_is_open(&c->link) && !clave__deliveries_wait(c) && list_empty(&p->unsent) &&
-           list_empty(&p->sent) && list_empty(&p->paused) && list_empty(&c->creations) &&
-           list_empty(&c->cleanups);
+    return clave__link_is_open(&c->link) && !clave__handed_is_unclaimed(c) &&
+           !clave__deliveries_wait(c) && list_empty(&p->unsent) && list_empty(&p->sent) &&
+           list_empty(&p->paused) && list_empty(&c->creations) && list_empty(&c->cleanups);
 }
 
 void clave__client_set_log(clave_async_client *c, const struct log *log)

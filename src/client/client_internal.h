@@ -323,8 +323,6 @@ clave_err clave__client_resume(clave_async_client *c, const char *text);
  * text may keep it for itself. */
 void clave__handed_begin(clave_async_client *c);
 void clave__handed_attached(clave_async_client *c);
-/* True if the client resumes a session but has claimed none of its holds yet. */
-bool clave__handed_is_unclaimed(const clave_async_client *c);
 /* The session has ended, and with it whatever was handed over. `ending`: the client has ended
  * too. */
 void clave__handed_over(clave_async_client *c, bool ending);
@@ -378,6 +376,12 @@ struct clave_async_client {
     struct client_fault fault;
     bool fault_is_news; /* set since the present dial began */
 };
+
+/* True if the client resumes a session and has not claimed it yet. */
+static inline bool clave__handed_is_unclaimed(const clave_async_client *c)
+{
+    return c->handed.id != 0 && !c->handed.claimed;
+}
 
 /* What is wrong with a retry policy in the options. */
 enum retry_fault {

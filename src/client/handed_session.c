@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/deadline.h"
+#include "base/err_class.h"
 #include "base/hash/fnv.h"
 #include "base/path.h"
 #include "client/client_internal.h"
@@ -143,6 +144,8 @@ clave_err clave__handed_parse(struct handed_session *h, const struct clave_mem *
 
 void clave__handed_fini(struct handed_session *h, const struct clave_mem *mem)
 {
+    for (size_t i = 0; i < h->nholds && h->holds; i++)
+        clave__mem_free(mem, h->holds[i].data);
     clave__mem_free(mem, h->text);
     clave__mem_free(mem, h->holds);
     h->text = NULL;
@@ -191,21 +194,23 @@ void clave__client_hand_over_session(const clave_async_client *c, struct handed_
     h->chroot = c->hosts.chroot;
 }
 
-/* ---- in the client that resumes it ----------------------------------------------------------- */
+/* ---- whose it is ----------------------------------------------------------------------------- */
 
-const char *clave__client_handed_mark(const clave_async_client *c)
+static const char mark_key[] = "\n" HANDED_MARK_KEY "=";
+
+static bool handed_is_form(const void *data, size_t n)
 {
-    return c->handed.mark;
+    static const char form[] = "clave/1\n";
+    return n >= sizeof form - 1 && memcmp(data, form, sizeof form - 1) == 0;
 }
 
 /* The newest mark in a node's data; NULL: there is none. */
 static const char *handed_find_mark(const char *data, size_t n)
 {
-    static const char key[] = "\n" HANDED_MARK_KEY "=";
-    size_t nkey = sizeof key - 1;
+    size_t nkey = sizeof mark_key - 1;
     const char *found = NULL;
     for (size_t i = 0; i + nkey + HANDED_MARK <= n; i++)
-        if (memcmp(data + i, key, nkey) == 0)
+        if (memcmp(data + i, mark_key, nkey) == 0)
             found = data + i + nkey;
     return found;
 }
@@ -216,20 +221,70 @@ uint64_t clave__handed_mark_of(const void *data, size_t n)
     return mark ? clave__fnv1a(FNV1A_BASIS, mark, HANDED_MARK) : 0;
 }
 
-enum handed_whose clave__client_handed_whose(const clave_async_client *c,
-                                             const struct handed_hold *h, const clave_result *res)
+char *clave__client_handed_put_mark(const clave_async_client *c, const void *data, size_t n,
+                                    size_t *out)
 {
-    static const char form[] = "clave/1\n";
+    size_t nkey = sizeof mark_key - 1;
+    char *copy = clave__mem_alloc(&c->base.mem, n + nkey + HANDED_MARK + 1 /* newline */);
+    if (!copy)
+        return NULL;
+    if (n > 0)
+        memcpy(copy, data, n);
+    *out = n;
+    if (!handed_is_form(copy, n))
+        return copy;
+    const char *old = handed_find_mark(copy, n);
+    char *at = copy + (old ? (size_t)(old - copy) : n);
+    if (!old) {
+        at -= at[-1] == '\n'; /* the key begins with one */
+        memcpy(at, mark_key, nkey);
+        at += nkey;
+        at[HANDED_MARK] = '\n';
+        *out = (size_t)(at - copy) + HANDED_MARK + 1;
+    }
+    memcpy(at, c->handed.mark, HANDED_MARK);
+    return copy;
+}
+
+/* Tells from a node's data which process has the hold. If the mark is not the one that was handed
+ * over, another process has taken the hold up, with this text or a later one. If the mark is the
+ * same but the version of data in clave's form is not, somebody has asked for a release, because a
+ * process that takes a hold up always marks such data. */
+enum handed_whose { HANDED_NOBODYS, HANDED_OURS, HANDED_OTHERS };
+static enum handed_whose handed_tell_whose(const clave_async_client *c, const struct handed_hold *h,
+                                           const clave_result *res)
+{
     const char *mark = handed_find_mark(res->data, res->len);
     if (mark && memcmp(mark, c->handed.mark, HANDED_MARK) == 0)
         return HANDED_OURS;
     if (clave__handed_mark_of(res->data, res->len) != h->mark)
         return HANDED_OTHERS;
-    bool has_room = res->len >= sizeof form - 1 && memcmp(res->data, form, sizeof form - 1) == 0;
+    bool has_room = handed_is_form(res->data, res->len);
     return has_room || res->stat->version == h->version ? HANDED_NOBODYS : HANDED_OTHERS;
 }
 
-void clave__client_handed_lost(clave_async_client *c, const struct handed_hold *h)
+/* ---- the claim ------------------------------------------------------------------------------- */
+
+enum { CLAIM_MOST = 32, CLAIM_BYTES = 256 * 1024, CLAIM_PAUSE_MS = 100 };
+
+static void claim_go_on(clave_async_client *c);
+
+/* True if the claim can make its next requests now. */
+static bool claim_is_free(const clave_async_client *c)
+{
+    return clave__handed_is_unclaimed(c) && c->handed.asking == 0 &&
+           clave__link_is_open(&c->link) && c->link.verdict.kind == VERDICT_NONE;
+}
+
+static void claim_drop_data(clave_async_client *c, struct handed_hold *h)
+{
+    clave__mem_free(&c->base.mem, h->data);
+    h->data = NULL;
+    h->writing = false;
+}
+
+/* Another process has the session. */
+static void claim_lost(clave_async_client *c, const struct handed_hold *h)
 {
     clave__client_fault(c,
                         "%s was handed over once and is no longer as it was: another process has "
@@ -238,6 +293,194 @@ void clave__client_handed_lost(clave_async_client *c, const struct handed_hold *
     clave__link_report(c, VERDICT_ENDED, CLAVE_EREPLACED, NULL);
 }
 
+/* A server refuses it for good, for lack of permissions for instance. */
+static void claim_refused(clave_async_client *c, clave_err err)
+{
+    clave__log(&c->base.log, CLAVE_LOG_WARN,
+               "what was handed over with the session cannot be taken up: %s; the session is given "
+               "up",
+               clave_strerror(err));
+    clave__link_report(c, VERDICT_LOST, err, NULL);
+}
+
+/* Makes a request that leaves before all others. */
+static void claim_ask(clave_async_client *c, struct request_spec *spec)
+{
+    struct list others;
+    list_init(&others);
+    list_splice(&others, &c->pipeline.unsent);
+    spec->again = AGAIN_NOT_UNSENT;
+    spec->quiet = spec->claims = true;
+    clave_err err =
+        spec->nops > 0 ? clave__submit_multi(c, spec) : clave__submit_read(c, OP_GET_DATA, spec);
+    list_splice(&c->pipeline.unsent, &others);
+    c->handed.asking += err == CLAVE_OK;
+    if (err == CLAVE_ENOMEM)
+        clave__link_report(c, VERDICT_DROP, CLAVE_ENOMEM, NULL);
+    else if (err != CLAVE_OK)
+        claim_refused(c, err);
+}
+
+/* What was read says whose the hold is, and what the claim is to write. ENOMEM. */
+static clave_err claim_take_read(clave_async_client *c, struct handed_hold *h,
+                                 const clave_result *res)
+{
+    enum handed_whose whose = handed_tell_whose(c, h, res);
+    if (whose == HANDED_OTHERS) {
+        claim_lost(c, h);
+        return CLAVE_OK;
+    }
+    h->claimed = whose == HANDED_OURS;
+    h->asked |= res->stat->version > h->version + h->claimed;
+    h->version = res->stat->version;
+    if (h->claimed) {
+        h->mark = clave__handed_mark_of(res->data, res->len);
+        return CLAVE_OK;
+    }
+    h->data = clave__client_handed_put_mark(c, res->data, res->len, &h->ndata);
+    return h->data ? CLAVE_OK : CLAVE_ENOMEM;
+}
+
+static void claim_on_read(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct handed_hold *h = arg;
+    clave_err err = res->err;
+    c->handed.asking--;
+    if (!clave__handed_is_unclaimed(c))
+        return;
+    if (err == CLAVE_OK || err == CLAVE_ENONODE)
+        clave__timers_clear(&c->base.timers, &c->handed.unconfirmed);
+    if (err == CLAVE_OK)
+        err = claim_take_read(c, h, res);
+    h->gone = err == CLAVE_ENONODE;
+    if (err == CLAVE_ENOMEM)
+        clave__link_report(c, VERDICT_DROP, CLAVE_ENOMEM, NULL);
+    else if (err != CLAVE_OK && err != CLAVE_ENONODE)
+        c->handed.trouble = err;
+    claim_go_on(c);
+}
+
+/* Reads the nodes that have no mark of this process yet. */
+static void claim_read(clave_async_client *c)
+{
+    struct handed_session *s = &c->handed;
+    clave__timers_clear(&c->base.timers, &s->pause);
+    s->trouble = CLAVE_OK;
+    for (size_t i = 0; i < s->nholds; i++) {
+        struct handed_hold *h = &s->holds[i];
+        struct request_spec spec = {.path = h->path, .cb = claim_on_read, .arg = h};
+        claim_drop_data(c, h);
+        if (!h->gone && !h->claimed)
+            claim_ask(c, &spec);
+    }
+}
+
+static void claim_on_pause(struct timer *t, int64_t now)
+{
+    struct handed_session *s = LIST_ENTRY(t, struct handed_session, pause);
+    clave_async_client *c = LIST_ENTRY(s, clave_async_client, handed);
+    (void)now;
+    if (claim_is_free(c))
+        claim_read(c);
+}
+
+static void claim_on_written(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct handed_session *s = &c->handed;
+    (void)arg;
+    s->asking--;
+    for (size_t i = 0; i < s->nholds; i++) {
+        struct handed_hold *h = &s->holds[i];
+        if (!h->writing)
+            continue;
+        if (res->err == CLAVE_OK) {
+            h->claimed = true;
+            h->version++;
+            h->mark = clave__handed_mark_of(h->data, h->ndata);
+        }
+        claim_drop_data(c, h);
+    }
+    bool changed = res->err == CLAVE_EBADVERSION || res->err == CLAVE_ENONODE;
+    if (changed && claim_is_free(c)) {
+        claim_read(c);
+        return;
+    }
+    s->trouble = res->err;
+    claim_go_on(c);
+}
+
+/* Returns false if there is nothing to write. */
+static bool claim_write(clave_async_client *c)
+{
+    struct handed_session *s = &c->handed;
+    clave_op ops[CLAIM_MOST];
+    struct request_spec spec = {.ops = ops, .cb = claim_on_written};
+    size_t bytes = 0;
+    for (size_t i = 0; i < s->nholds && spec.nops < CLAIM_MOST; i++) {
+        struct handed_hold *h = &s->holds[i];
+        if (!h->data)
+            continue;
+        bytes += h->ndata;
+        if (spec.nops > 0 && bytes > CLAIM_BYTES)
+            break;
+        h->writing = true;
+        ops[spec.nops++] = (clave_op){.kind = CLAVE_OP_SET,
+                                      .path = h->path,
+                                      .data = h->data,
+                                      .len = h->ndata,
+                                      .version = h->version};
+    }
+    if (spec.nops > 0)
+        claim_ask(c, &spec);
+    return spec.nops > 0;
+}
+
+/* The time in which a recipe may take up the rest begins anew. */
+static void handed_wait(clave_async_client *c)
+{
+    clave__timers_set(&c->base.timers, &c->handed.leftover,
+                      deadline_after(c->base.now, c->session.timeout_ms));
+}
+
+/* The requests that were made since have waited for this. */
+static void claim_made(clave_async_client *c)
+{
+    c->handed.claimed = true;
+    clave__timers_clear(&c->base.timers, &c->handed.unconfirmed);
+    handed_wait(c);
+    clave__pipeline_fill(c);
+}
+
+/* Takes the next step when every request of the last one was answered. */
+static void claim_go_on(clave_async_client *c)
+{
+    struct handed_session *s = &c->handed;
+    bool any = false;
+    if (!claim_is_free(c))
+        return;
+    if (s->trouble != CLAVE_OK) {
+        if (clave__err_passes(s->trouble))
+            clave__timers_set(&c->base.timers, &s->pause, c->base.now + CLAIM_PAUSE_MS);
+        else
+            claim_refused(c, s->trouble);
+        return;
+    }
+    if (claim_write(c))
+        return;
+    for (size_t i = 0; i < s->nholds; i++)
+        any = any || s->holds[i].claimed;
+    if (any) {
+        claim_made(c);
+        return;
+    }
+    clave__log(&c->base.log, CLAVE_LOG_WARN,
+               "nothing is left of what was handed over with the session: it may be another "
+               "process's, and is given up");
+    clave__link_report(c, VERDICT_LOST, CLAVE_EREPLACED, NULL);
+}
+
+/* ---- what the recipes take up ---------------------------------------------------------------- */
+
 void clave__client_handed_gone(const clave_async_client *c, struct handed_hold *h)
 {
     h->gone = true;
@@ -245,61 +488,6 @@ void clave__client_handed_gone(const clave_async_client *c, struct handed_hold *
         clave__log(&c->base.log, CLAVE_LOG_WARN,
                    "%s was handed over, and somebody has deleted it: it is queued for anew",
                    h->path);
-}
-
-bool clave__handed_is_unclaimed(const clave_async_client *c)
-{
-    bool stands = false, claimed = false;
-    for (size_t i = 0; i < c->handed.nholds; i++) {
-        claimed = claimed || c->handed.holds[i].claimed;
-        stands = stands || !c->handed.holds[i].gone;
-    }
-    return c->handed.id != 0 && stands && !claimed;
-}
-
-static void handed_on_checked(clave_async_client *c, const clave_result *res, void *arg)
-{
-    struct handed_hold *h = arg;
-    struct handed_session *s = &c->handed;
-    s->checking--;
-    s->stands = s->stands || res->err != CLAVE_ENONODE;
-    if (res->err == CLAVE_OK || res->err == CLAVE_ENONODE)
-        clave__timers_clear(&c->base.timers, &s->unconfirmed);
-    if (!clave__handed_is_unclaimed(c))
-        return;
-    if (res->err == CLAVE_OK && clave__client_handed_whose(c, h, res) == HANDED_OTHERS)
-        clave__client_handed_lost(c, h);
-    if (s->checking > 0 || s->stands)
-        return;
-    clave__log(&c->base.log, CLAVE_LOG_WARN,
-               "nothing is left of what was handed over with the session: it may be another "
-               "process's, and is given up");
-    clave__link_report(c, VERDICT_LOST, CLAVE_EREPLACED, NULL);
-}
-
-/* Reads the nodes before anything else is requested. */
-static void handed_check(clave_async_client *c)
-{
-    struct handed_session *s = &c->handed;
-    struct list others;
-    list_init(&others);
-    list_splice(&others, &c->pipeline.unsent);
-    s->stands = false;
-    for (size_t i = 0; i < s->nholds; i++) {
-        struct handed_hold *h = &s->holds[i];
-        struct request_spec spec = {.again = AGAIN_NEVER,
-                                    .path = h->path,
-                                    .cb = handed_on_checked,
-                                    .arg = h,
-                                    .quiet = true};
-        if (h->gone)
-            continue;
-        if (clave__submit_read(c, OP_GET_DATA, &spec) == CLAVE_OK)
-            s->checking++;
-        else
-            clave__link_report(c, VERDICT_DROP, CLAVE_ENOMEM, NULL);
-    }
-    list_splice(&c->pipeline.unsent, &others);
 }
 
 /* True if the node is of the kind that a recipe with this stem makes. */
@@ -330,83 +518,41 @@ const struct handed_hold *clave__client_next_untaken(const clave_async_client *c
     const struct handed_session *h = &c->handed;
     const struct handed_hold *one = after ? after + 1 : h->holds;
     const struct handed_hold *end = h->holds + (h->id != 0 ? h->nholds : 0);
-    while (one < end && one->taken)
+    while (one < end && (one->taken || one->gone))
         one++;
     return one < end ? one : NULL;
-}
-
-/* The time in which a recipe may take up the rest begins anew. */
-static void handed_wait(clave_async_client *c)
-{
-    clave__timers_set(&c->base.timers, &c->handed.leftover,
-                      deadline_after(c->base.now, c->session.timeout_ms));
 }
 
 void clave__client_untake_handed(clave_async_client *c, struct handed_hold *h)
 {
     h->taken = false;
-    if (c->handed.id != 0 && c->session.timeout_ms > 0)
+    if (c->handed.id != 0 && c->handed.claimed)
         handed_wait(c);
 }
 
-static void handed_on_deleted(clave_async_client *c, const clave_result *res, void *arg);
-
-/* Only with the version under which it is nobody's. A process that has claimed another hold has the
- * session to itself, since each one reads all nodes before it claims the first. */
-static void handed_give_back(clave_async_client *c, struct handed_hold *h, int32_t version)
-{
-    h->taken = h->deleting =
-        clave__submit_delete(c, h->path, version, handed_on_deleted, h) == CLAVE_OK;
-    if (!h->taken)
-        handed_wait(c);
-}
-
-/* True if the request is to be made again after a while. */
-static bool handed_must_wait(const clave_result *res)
-{
-    return res->err == CLAVE_ECONNLOSS || clave_err_classify(res->err) == CLAVE_CLASS_RETRY;
-}
-
-static void handed_on_leftover_read(clave_async_client *c, const clave_result *res, void *arg)
-{
-    struct handed_hold *h = arg;
-    h->deleting = false;
-    bool others = res->err == CLAVE_OK && clave__handed_is_unclaimed(c) &&
-                  clave__client_handed_whose(c, h, res) == HANDED_OTHERS;
-    if (others)
-        clave__client_handed_lost(c, h);
-    else if (res->err == CLAVE_OK && c->handed.id != 0)
-        handed_give_back(c, h, res->stat->version);
-    else if (handed_must_wait(res))
-        clave__client_untake_handed(c, h);
-}
-
-/* With another version, somebody asks for it, or a claim whose answer was lost has been given up,
- * or a second process that had the same text has taken it up: what the node says tells. */
 static void handed_on_deleted(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct handed_hold *h = arg;
-    bool changed = res->err == CLAVE_EBADVERSION;
-    h->claimed = res->err == CLAVE_OK;
-    h->deleting =
-        changed && clave_async_get(c, h->path, NULL, handed_on_leftover_read, h) == CLAVE_OK;
-    if (handed_must_wait(res) || (changed && !h->deleting))
-        clave__client_untake_handed(c, h);
+    if (clave_err_classify(res->err) == CLAVE_CLASS_FINAL)
+        clave__log(&c->base.log, CLAVE_LOG_ERROR, "%s was handed over and cannot be given back: %s",
+                   h->path, clave_strerror(res->err));
 }
 
 static void handed_on_leftover(struct timer *t, int64_t now)
 {
-    struct handed_session *h = LIST_ENTRY(t, struct handed_session, leftover);
-    clave_async_client *c = LIST_ENTRY(h, clave_async_client, handed);
+    struct handed_session *s = LIST_ENTRY(t, struct handed_session, leftover);
+    clave_async_client *c = LIST_ENTRY(s, clave_async_client, handed);
     (void)now;
-    for (size_t i = 0; i < h->nholds; i++) {
-        struct handed_hold *one = &h->holds[i];
-        if (one->taken || one->deleting)
+    for (size_t i = 0; i < s->nholds; i++) {
+        struct handed_hold *h = &s->holds[i];
+        if (h->taken || h->gone)
             continue;
         clave__log(&c->base.log, CLAVE_LOG_WARN,
                    "%s was handed over and has not been taken up for %d ms: it is given back",
-                   one->path, (int)c->session.timeout_ms);
-        handed_give_back(c, one, one->version);
+                   h->path, (int)c->session.timeout_ms);
+        h->taken = true;
+        if (clave__client_delete_node(c, h->path, h->czxid, handed_on_deleted, h) == CLAVE_ENOMEM)
+            clave__client_untake_handed(c, h);
     }
 }
 
@@ -425,6 +571,7 @@ static void handed_on_unconfirmed(struct timer *t, int64_t now)
 clave_err clave__client_resume(clave_async_client *c, const char *text)
 {
     struct handed_session *h = &c->handed;
+    clave__timer_init(&h->pause, claim_on_pause);
     clave__timer_init(&h->leftover, handed_on_leftover);
     clave__timer_init(&h->unconfirmed, handed_on_unconfirmed);
     clave_err err = text ? clave__handed_parse(h, &c->base.mem, text) : CLAVE_OK;
@@ -443,6 +590,10 @@ clave_err clave__client_resume(clave_async_client *c, const char *text)
     c->session.id = h->id;
     c->session.known = true;
     memcpy(c->session.passwd, h->passwd, sizeof c->session.passwd);
+    /* a server that lags behind might not have the nodes yet */
+    for (size_t i = 0; i < h->nholds; i++)
+        if (h->holds[i].czxid > c->session.last_zxid)
+            c->session.last_zxid = h->holds[i].czxid;
     if (c->session.told_ms == 0)
         c->asked_timeout_ms = h->timeout_ms;
     return CLAVE_OK;
@@ -458,11 +609,9 @@ void clave__handed_begin(clave_async_client *c)
 
 void clave__handed_attached(clave_async_client *c)
 {
-    if (c->handed.id != 0 && !c->handed.leftover.armed)
-        handed_wait(c);
     clave__handed_begin(c);
-    if (clave__handed_is_unclaimed(c))
-        handed_check(c);
+    if (claim_is_free(c))
+        claim_read(c);
 }
 
 void clave__handed_over(clave_async_client *c, bool ending)
@@ -470,6 +619,7 @@ void clave__handed_over(clave_async_client *c, bool ending)
     if (clave__handed_is_unclaimed(c) && !ending)
         clave__log(&c->base.log, CLAVE_LOG_WARN,
                    "the session that was handed over has ended: what it held is queued for anew");
+    clave__timers_clear(&c->base.timers, &c->handed.pause);
     clave__timers_clear(&c->base.timers, &c->handed.leftover);
     clave__timers_clear(&c->base.timers, &c->handed.unconfirmed);
     c->handed.id = 0;

@@ -14,17 +14,28 @@
  *
  * The text is all that is needed to act as the session's owner, so it is a secret like a key.
  *
- * The process that takes a hold up writes to its node before it counts on the hold. If there is
- * room, it leaves a mark there, "resumed=<ticket>:<uuid>", by which a second process with the same
- * text learns that it came too late: on every connection, before anything else, it reads the nodes
- * until it has claimed one of them. If none of them is left, the other process may have released
- * what it claimed and have gone on in the session, so that is given up for a new one. It pauses
- * after a connection that ended before it had claimed a hold, because two processes that attach to
- * one session drive each other out.
+ * The process that resumes the session claims it before anything else. It reads the nodes and
+ * writes to all of them in one transaction, under the versions that it has read. If there is room,
+ * it leaves a mark there, "resumed=<ticket>:<uuid>". A second process with the same text finds
+ * other marks, or other versions, and gives the session up. When the answer to the transaction is
+ * lost, the nodes are read again, and the mark tells whose write it was. If none of the nodes is
+ * left, the other process may have released what it claimed and have gone on in the session, so
+ * that is given up for a new one.
  *
- * What must stay true: at most one process takes a hold up, and only in the session that was handed
- * over. A hold that is not taken up within a session timeout is released, since otherwise it would
- * exclude everybody else for as long as this process lives. */
+ *     read ──> (another's: CLOSED; nothing left: LOST) ──> write ──> claimed
+ *      ^                                                     │
+ *      └────── another version, no answer, next connection ──┘
+ *
+ * Until then no other request leaves, and closing sends no closeSession. So a process that gives a
+ * session up leaves nothing in it, and takes nothing from the process that goes on with it. The
+ * client pauses after a connection that ended before the claim, because two processes that attach
+ * to one session drive each other out.
+ *
+ * What must stay true: at most one process claims the session. Each transaction names every node
+ * that is left and that this process has not written to, so a later one of another process meets a
+ * node that was written to. (More than CLAIM_MOST nodes are claimed in several transactions, always
+ * in the order of the text.) A hold that is not taken up within a session timeout is released,
+ * since otherwise it would exclude everybody else for as long as this process lives. */
 #ifndef CLAVE_CLIENT_HANDED_SESSION_H
 #define CLAVE_CLIENT_HANDED_SESSION_H
 
@@ -35,13 +46,16 @@
 struct handed_hold {
     const char *path; /* of its node, relative to the chroot */
     int64_t czxid;
-    int32_t version; /* of the node's data: when it was handed over, or as the claim wrote it */
+    int32_t version; /* of the node's data: when it was handed over, or since this process wrote */
     uint64_t mark;   /* clave__handed_mark_of those data */
     int64_t ends;    /* CLAVE_NEVER: it has no maximum */
     bool taken;      /* by a recipe, or given back */
-    bool claimed;    /* the recipe has written to the node, or it was given back */
-    bool gone; /* somebody has deleted the node on the present connection, or an earlier one */
-    bool deleting;
+    bool gone;       /* somebody has deleted the node */
+    bool claimed;    /* this process has written to the node */
+    bool asked;      /* somebody has asked for it since it was handed over */
+    bool writing;    /* the transaction under way names it */
+    char *data;      /* what the transaction writes; NULL before the node was read */
+    size_t ndata;
 };
 
 /* "<ticket>:<uuid>" */
@@ -56,17 +70,19 @@ struct handed_session {
     const char *chroot; /* "" or "/x" */
     struct handed_hold *holds;
     size_t nholds;
-    char *text;                 /* what the texts point into */
+    char *text; /* what the texts point into */
+    bool claimed;
+    unsigned asking;            /* requests of the claim that are under way */
+    clave_err trouble;          /* why one of them has failed; CLAVE_OK: none has */
+    struct timer pause;         /* before they are made again */
     struct timer leftover;      /* until the holds must have been taken up */
     struct timer unconfirmed;   /* until one of the reads must have been answered */
-    unsigned checking;          /* reads under way */
-    bool stands;                /* one of them has found its node, or has failed */
     char mark[HANDED_MARK + 1]; /* of this client */
 };
 
 /* Why the text cannot be resumed, as a static text; NULL: it can. */
 const char *clave__handed_fault(const char *text);
-/* Sets everything but the timer. ENOMEM. */
+/* Sets everything but the timers. ENOMEM. */
 clave_err clave__handed_parse(struct handed_session *h, const struct clave_mem *mem,
                               const char *text);
 void clave__handed_fini(struct handed_session *h, const struct clave_mem *mem);
@@ -83,22 +99,15 @@ void clave__client_untake_handed(clave_async_client *c, struct handed_hold *h);
 /* The next one that nobody has taken up; `after` NULL: the first. NULL: there is none. */
 const struct handed_hold *clave__client_next_untaken(const clave_async_client *c,
                                                      const struct handed_hold *after);
-/* The mark that this client leaves: "<ticket>:<uuid>". */
-const char *clave__client_handed_mark(const clave_async_client *c);
 /* A hash of the newest mark in a node's data; 0: there is none. */
 uint64_t clave__handed_mark_of(const void *data, size_t n);
-/* Tells from a node's data which process has the hold. If the mark is not the one that was handed
- * over, another process has taken the hold up, with this text or a later one. If the mark is the
- * same but the version of data in clave's form is not, somebody has asked for a release, because a
- * process that takes a hold up always marks such data. */
-enum handed_whose { HANDED_NOBODYS, HANDED_OURS, HANDED_OTHERS };
-enum handed_whose clave__client_handed_whose(const clave_async_client *c,
-                                             const struct handed_hold *h, const clave_result *res);
-/* The node of the hold is gone, though it was there when the connection began: logs that, unless
- * the end of the session has been logged already. */
+/* A copy of what a node is to say, with the mark of this client in the place of an older one, or at
+ * the end; unchanged if it is not in clave's form. To be freed by the caller; NULL: no memory. */
+char *clave__client_handed_put_mark(const clave_async_client *c, const void *data, size_t n,
+                                    size_t *out);
+/* The node of a hold that a recipe has taken up is gone: logs that, unless the end of the session
+ * has been logged already. */
 void clave__client_handed_gone(const clave_async_client *c, struct handed_hold *h);
-/* Another process has the hold, and with it the session: ends the client. */
-void clave__client_handed_lost(clave_async_client *c, const struct handed_hold *h);
 /* Fills in what the present session needs to be resumed, except the holds. The chroot is the
  * client's. */
 void clave__client_hand_over_session(const clave_async_client *c, struct handed_session *h);

@@ -94,6 +94,14 @@ static clave_err pipeline_send_close(clave_async_client *c)
     return err;
 }
 
+/* True if there is a request that may leave now. */
+static bool pipeline_has_next(const clave_async_client *c)
+{
+    const struct list *unsent = &c->pipeline.unsent;
+    return !list_empty(unsent) && (!clave__handed_is_unclaimed(c) ||
+                                   LIST_ENTRY(unsent->next, struct request, link)->claims);
+}
+
 /* Identities and watches come first on a connection, because requests depend on them. */
 static clave_err pipeline_fill(clave_async_client *c)
 {
@@ -102,7 +110,7 @@ static clave_err pipeline_fill(clave_async_client *c)
     while (err == CLAVE_OK && clave__buf_len(&c->link.out) < OUT_AHEAD) {
         if (clave__client_watches_are_owed(c))
             err = clave__client_watches_fill(c);
-        else if (!list_empty(&p->unsent))
+        else if (pipeline_has_next(c))
             err = pipeline_send_request(c, LIST_ENTRY(p->unsent.next, struct request, link));
         else
             break;

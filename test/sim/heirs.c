@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "base/deadline.h"
+#include "inspector.h"
+#include "server/server_internal.h"
 #include "wire/proto.h"
 
-static const char lock[] = "/handed/lock";
+static const char lock[] = "/handed/lock", side_lock[] = "/handed/side";
 
 static void heir_later(struct heir *p, int64_t mean)
 {
@@ -54,16 +56,29 @@ static bool heir_is_valid(const struct heir *p)
            deadline_lasts(clave_async_grant_deadline(p->grant), host_clock(&p->host), 1);
 }
 
-/* A token is there again only in a hold that goes on, of a process that has stopped. */
+static clave_async_mutex *heir_mutex(const struct heir *p)
+{
+    if (!p->rw)
+        return p->mutex;
+    return p->reads ? clave_async_rwlock_read(p->rw) : clave_async_rwlock_write(p->rw);
+}
+
+/* A token is there again only in a hold that goes on, of a process that has stopped. Readers that
+ * hold together may hear of it in any order. */
 static void heir_check_token(struct heir *p, int64_t token, bool resumed)
 {
     struct heirs *s = p->all;
     struct heir_text *t = p->from;
-    if (!resumed && token <= s->last_token)
+    /* a hold that nobody had taken up was handed over again, with another one */
+    while (t && resumed && t->token != token && t > s->texts)
+        t--;
+    int64_t last = p->reads ? s->last_written : s->last_token;
+    if (!resumed && token <= last && heir_is_valid(p)) /* it may hear of it late */
         world_break(s->w, "tokens grow", "%s has token %lld after %lld", p->host.name,
-                    (long long)token, (long long)s->last_token);
+                    (long long)token, (long long)last);
     if (!resumed) {
-        s->last_token = token;
+        s->last_token = token > s->last_token ? token : s->last_token;
+        s->last_written = p->reads ? s->last_written : token;
         return;
     }
     if (!t || t->token != token)
@@ -74,8 +89,11 @@ static void heir_check_token(struct heir *p, int64_t token, bool resumed)
                     "%s resumes token %lld, as %s in its life %u did", p->host.name,
                     (long long)token, t->taken, t->life);
     else
-        *t = (struct heir_text){
-            .text = t->text, .token = token, .taken = p->host.name, .life = p->host.life};
+        *t = (struct heir_text){.text = t->text,
+                                .token = token,
+                                .reads = t->reads,
+                                .taken = p->host.name,
+                                .life = p->host.life};
 }
 
 static void heir_hold(struct heir *p)
@@ -83,12 +101,15 @@ static void heir_hold(struct heir *p)
     struct heirs *s = p->all;
     clave_async_grant_free(p->grant);
     p->grant = NULL;
-    clave_err err = clave_async_mutex_grant(p->mutex, 0, &p->grant);
-    p->believed = true;
+    clave_err err = s->kind == HEIRS_ELECTION
+                        ? clave_async_latch_grant(p->latch, &p->grant)
+                        : clave_async_mutex_grant(heir_mutex(p), 0, &p->grant);
+    p->believed = err == CLAVE_OK || s->kind != HEIRS_ELECTION;
     p->state = HEIR_HOLDING;
     heir_later(p, s->pace_us);
     if (err != CLAVE_OK) {
-        heir_unexpected(p, "grant after acquire", err);
+        if (p->believed) /* a leader may have lost it before it is told */
+            heir_unexpected(p, "grant after acquire", err);
         return;
     }
     int64_t token = clave_async_grant_token(p->grant);
@@ -106,13 +127,9 @@ static void heir_forget(struct heir *p)
     p->believed = false;
 }
 
-static void heir_on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
+static void heir_lost(struct heir *p, clave_err why)
 {
-    struct heir *p = arg;
-    (void)m;
-    if (ev->kind != CLAVE_MUTEX_LOST)
-        return;
-    world_log(p->all->w, p->host.name, "LOST %s by %s", lock, clave_err_name(ev->why));
+    world_log(p->all->w, p->host.name, "LOST %s by %s", lock, clave_err_name(why));
     if (!p->believed)
         world_break(p->all->w, "LOST comes once for a hold", "%s holds nothing", p->host.name);
     p->believed = false;
@@ -120,10 +137,26 @@ static void heir_on_event(clave_async_mutex *m, const clave_mutex_event *ev, voi
         heir_later(p, p->all->pace_us / 4);
 }
 
-static void heir_on_acquired(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void heir_on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
+{
+    (void)m;
+    if (ev->kind == CLAVE_MUTEX_LOST)
+        heir_lost(arg, ev->why);
+}
+
+/* It may have led, and have lost that, before the wait for that ends. */
+static void heir_on_latch_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     struct heir *p = arg;
-    (void)m, (void)owner;
+    (void)l;
+    if (ev->kind == CLAVE_LATCH_FAILED)
+        heir_unexpected(p, "candidate", ev->why);
+    if (ev->kind == CLAVE_LATCH_NOT_LEADER && p->believed)
+        heir_lost(p, ev->why);
+}
+
+static void heir_acquired(struct heir *p, clave_err err)
+{
     heir_answered(p, "acquire");
     if (err == CLAVE_OK) {
         heir_hold(p);
@@ -133,8 +166,82 @@ static void heir_on_acquired(clave_async_mutex *m, uint64_t owner, clave_err err
     if (err != CLAVE_EBUSY && err != CLAVE_EUNREACHABLE && err != CLAVE_ECLOSED &&
         (err != CLAVE_ECANCELED || p->state == HEIR_WAITING)) /* freed at the process's end */
         heir_unexpected(p, "acquire", err);
-    if (p->state == HEIR_WAITING)
-        heir_rest(p);
+    if (p->state != HEIR_WAITING)
+        return;
+    clave_async_latch_free(p->latch);
+    p->latch = NULL;
+    heir_rest(p);
+}
+
+static void heir_on_acquired(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
+{
+    (void)m, (void)owner;
+    heir_acquired(arg, err);
+}
+
+static void heir_on_led(clave_async_latch *l, clave_err err, void *arg)
+{
+    (void)l;
+    heir_acquired(arg, err);
+}
+
+static clave_err heir_stand(struct heir *p, int64_t deadline)
+{
+    struct heirs *s = p->all;
+    const clave_latch_options o = {
+        .size = sizeof o,
+        .id = s->form || s->plain ? p->host.name : NULL,
+        .max_term_ms = s->max_hold_ms,
+        .revocable = true,
+        .event_cb = heir_on_latch_event,
+        .event_arg = p,
+    };
+    clave_err err = clave_async_latch_new(&p->latch, p->host.client, lock, &o);
+    if (err == CLAVE_OK)
+        err = clave_async_latch_start(p->latch);
+    if (err == CLAVE_OK)
+        err = clave_async_latch_await(p->latch, deadline, heir_on_led, p);
+    if (err != CLAVE_OK) {
+        clave_async_latch_free(p->latch);
+        p->latch = NULL;
+    }
+    return err;
+}
+
+/* Now and then it asks for another lock of which it needs nothing, at the same time: what a process
+ * leaves behind in a session that another one goes on in is in everybody's way. */
+static void heir_on_side(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
+{
+    struct heir *p = arg;
+    (void)owner;
+    heir_answered(p, "acquire of the other lock");
+    p->at_side = false;
+    if (err == CLAVE_OK)
+        (void)clave_async_mutex_release(m, 0, NULL, NULL);
+    else if (err != CLAVE_ECLOSED && err != CLAVE_ECANCELED)
+        heir_unexpected(p, "acquire of the other lock", err);
+}
+
+static void heir_ask_side(struct heir *p)
+{
+    struct heirs *s = p->all;
+    clave_err err = CLAVE_OK;
+    if (p->at_side || !world_chance(s->w, 300))
+        return;
+    world_log(s->w, p->host.name, "asks for %s", side_lock);
+    if (!p->side)
+        err = clave_async_mutex_new(
+            &p->side, p->host.client, side_lock,
+            &(clave_mutex_options){.size = sizeof(clave_mutex_options),
+                                   .data = p->name,
+                                   .len = (size_t)snprintf(p->name, sizeof p->name, "%s.%u",
+                                                           p->host.name, p->host.life)});
+    if (err == CLAVE_OK)
+        err = clave_async_mutex_acquire(p->side, 0, CLAVE_NEVER, heir_on_side, p);
+    p->at_side = err == CLAVE_OK;
+    p->calls_out += p->at_side;
+    if (err != CLAVE_OK && err != CLAVE_ECLOSED)
+        heir_unexpected(p, "acquire of the other lock", err);
 }
 
 static void heir_acquire(struct heir *p)
@@ -159,11 +266,19 @@ static void heir_acquire(struct heir *p)
                            ? CLAVE_NEVER
                            : host_clock(&p->host) + 1 + world_wait(s->w, s->timeout_us / MS);
     clave_err err = CLAVE_OK;
-    if (!p->mutex)
+    if (s->kind == HEIRS_RWLOCK)
+        p->reads =
+            p->from && world_chance(s->w, 800) ? p->from->reads : (bool)world_chance(s->w, 500);
+    heir_ask_side(p);
+    world_log(s->w, p->host.name, "asks for %s%s", lock, p->reads ? " to read" : "");
+    if (s->kind == HEIRS_MUTEX && !p->mutex)
         err = clave_async_mutex_new(&p->mutex, p->host.client, lock, &o);
-    world_log(s->w, p->host.name, "asks for %s", lock);
+    else if (s->kind == HEIRS_RWLOCK && !p->rw)
+        err = clave_async_rwlock_new(&p->rw, p->host.client, lock, &o);
     if (err == CLAVE_OK)
-        err = clave_async_mutex_acquire(p->mutex, 0, deadline, heir_on_acquired, p);
+        err = s->kind == HEIRS_ELECTION
+                  ? heir_stand(p, deadline)
+                  : clave_async_mutex_acquire(heir_mutex(p), 0, deadline, heir_on_acquired, p);
     if (err == CLAVE_OK) {
         p->calls_out++;
         p->state = HEIR_WAITING;
@@ -175,10 +290,8 @@ static void heir_acquire(struct heir *p)
     heir_rest(p);
 }
 
-static void heir_on_left(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void heir_left(struct heir *p, clave_err err)
 {
-    struct heir *p = arg;
-    (void)m, (void)owner;
     heir_answered(p, "release");
     if (err != CLAVE_OK && err != CLAVE_ECLOSED && err != CLAVE_ELOST && err != CLAVE_EMAXHOLD)
         heir_unexpected(p, "release", err);
@@ -186,14 +299,42 @@ static void heir_on_left(clave_async_mutex *m, uint64_t owner, clave_err err, vo
         heir_rest(p);
 }
 
+static void heir_on_left(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
+{
+    (void)m, (void)owner;
+    heir_left(arg, err);
+}
+
+static void heir_on_closed(clave_async_latch *l, clave_err err, void *arg)
+{
+    (void)l;
+    heir_left(arg, err);
+}
+
+/* A candidate is closed, and the next acquire makes another. */
+static clave_err heir_leave(struct heir *p, bool sure)
+{
+    if (p->all->kind != HEIRS_ELECTION)
+        return clave_async_mutex_release(heir_mutex(p), 0, sure ? heir_on_left : NULL, p);
+    clave_err err =
+        clave_async_latch_close(p->latch, CLAVE_CLOSE_SILENT, sure ? heir_on_closed : NULL, p);
+    if (err == CLAVE_EINVAL) /* the client was closed, and so was the candidate */
+        err = CLAVE_ELOST;
+    if (err == CLAVE_OK || err == CLAVE_ELOST) {
+        clave_async_latch_free(p->latch); /* its callback still comes */
+        p->latch = NULL;
+    }
+    return err;
+}
+
 static void heir_release(struct heir *p)
 {
     bool sure = world_chance(p->all->w, 400), had_lost = !p->believed;
     world_log(p->all->w, p->host.name, "releases%s", had_lost ? " what it lost" : "");
     heir_forget(p);
-    clave_err err = clave_async_mutex_release(p->mutex, 0, sure ? heir_on_left : NULL, p);
+    clave_err err = heir_leave(p, sure);
     if (err == CLAVE_ENOMEM && sure)
-        err = clave_async_mutex_release(p->mutex, 0, NULL, NULL);
+        err = heir_leave(p, false);
     else if (err == CLAVE_OK && sure) {
         p->calls_out++;
         p->state = HEIR_LEAVING;
@@ -231,6 +372,7 @@ static void heir_on_text(clave_async_client *c, clave_err err, const char *sessi
         t->text = strdup(session);
         world_must(t->text != NULL);
         t->token = clave_async_grant_token(p->grant);
+        t->reads = p->reads;
         if (clave_async_client_state(c) != CLAVE_STATE_CLOSED || heir_is_valid(p) || p->believed)
             world_break(s->w, "who hands over has stopped before the text is there",
                         "%s counts on token %lld", p->host.name, (long long)t->token);
@@ -279,7 +421,7 @@ static void heir_on_asked(clave_async_client *c, const clave_result *res, void *
 static void heir_ask(struct heir *p)
 {
     struct heirs *s = p->all;
-    if (p->calls_out > 1 || !s->last_node[0] ||
+    if (p->calls_out > 1U + p->at_side || !s->last_node[0] || s->kind == HEIRS_ELECTION ||
         clave_async_revoke(p->host.client, s->last_node, heir_on_asked, p) != CLAVE_OK)
         return;
     world_log(s->w, p->host.name, "asks for %s", s->last_node);
@@ -336,26 +478,40 @@ static void heir_on_act(struct host *h)
     }
 }
 
-static void heir_on_start(struct host *h)
-{
-    heir_rest(h->user);
-}
-
-/* A process that gives a session up may leave nodes in it, for as long as another process goes on
- * in that session. In the evening nobody does. */
-static void heirs_leave_sessions(struct heirs *s)
-{
-    for (size_t i = 0; i < s->n && s->strayed && s->day_is_over && !s->is_night; i++)
-        if (s->of[i].from && !s->of[i].host.closing && !alarm_is_set(&s->of[i].restart))
-            heir_end(&s->of[i], NULL, s->timeout_us);
-}
-
+/* It leaves a session to another process. */
 static void heir_on_state(struct host *h, clave_state state, clave_err why)
 {
     struct heir *p = h->user;
-    bool given_up = state == CLAVE_STATE_LOST || why == CLAVE_EREPLACED;
-    p->all->strayed = p->all->strayed || (given_up && p->from);
-    heirs_leave_sessions(p->all);
+    const char *id = p->from ? strstr(p->from->text, "\nid ") : NULL;
+    if (!id || state != CLAVE_STATE_CLOSED || why != CLAVE_EREPLACED)
+        return;
+    struct heir_left *l = &p->all->left;
+    l->session = (int64_t)strtoull(id + 4, NULL, 16);
+    l->until = h->w->now + p->all->timeout_us;
+    snprintf(l->name, sizeof l->name, "%s", p->name);
+}
+
+/* One that resumes a session may ask for everything before it is connected. */
+static void heir_on_start(struct host *h)
+{
+    struct heir *p = h->user;
+    const clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PARENTS};
+    heir_rest(p);
+    if (!p->from) /* no container, so that a create there is one request */
+        (void)clave_async_create(h->client, side_lock, "", 0, &o, NULL, NULL);
+    if (p->from && p->state == HEIR_RESTING && world_chance(h->w, 500))
+        world_set(h->w, &p->alarm, h->w->now);
+}
+
+static void heir_free_recipes(struct heir *p)
+{
+    clave_async_mutex_free(p->mutex);
+    clave_async_rwlock_free(p->rw);
+    clave_async_latch_free(p->latch);
+    clave_async_mutex_free(p->side);
+    p->mutex = p->side = NULL;
+    p->rw = NULL;
+    p->latch = NULL;
 }
 
 static void heir_on_end(struct host *h)
@@ -363,8 +519,7 @@ static void heir_on_end(struct host *h)
     struct heir *p = h->user;
     world_clear(h->w, &p->alarm);
     p->state = HEIR_DONE;
-    clave_async_mutex_free(p->mutex);
-    p->mutex = NULL;
+    heir_free_recipes(p);
 }
 
 static void heir_on_ended(struct host *h)
@@ -374,6 +529,7 @@ static void heir_on_ended(struct host *h)
         world_break(h->w, "each request completes exactly once",
                     "%s is freed, and %u of its callbacks have not run", h->name, p->calls_out);
     p->calls_out = 0;
+    p->at_side = false;
     p->state = HEIR_DONE;
     world_clear(h->w, &p->alarm);
     heir_forget(p);
@@ -393,6 +549,7 @@ static void heir_begin(struct heir *p)
 {
     p->from = p->next;
     p->next = NULL;
+    p->name[0] = '\0';
     p->host.options.resume = p->from ? p->from->text : NULL;
     if (p->from)
         world_log(p->all->w, p->host.name, "begins with the session of token %lld",
@@ -483,9 +640,26 @@ static void heir_recover(struct heir *p)
 
 /* ---- what must hold -------------------------------------------------------------------------- */
 
+/* Whatever a process has asked for in a session that it gives up would stay, as another process
+ * goes on in that. */
+static void heirs_look_behind(const struct heirs *s)
+{
+    const struct node *n;
+    const struct server_host *h = s->checker->server;
+    for (size_t i = 0; h->server && (n = inspector_child(h, side_lock, i)); i++) {
+        struct jbytes data = clave__node_data(n);
+        if (n->stat.owner == s->left.session && data.n == (int32_t)strlen(s->left.name) &&
+            memcmp(data.p, s->left.name, strlen(s->left.name)) == 0)
+            world_break(s->w, "who gives a session up leaves nothing in it", "%s has left %.*s",
+                        s->left.name, (int)n->path_len, clave__node_path(n));
+    }
+}
+
 void heirs_look(struct heirs *s)
 {
     const struct heir *one = NULL;
+    if (s->n > 0 && s->w->now < s->left.until)
+        heirs_look_behind(s);
     for (size_t i = 0; i < s->n; i++) {
         const struct heir *p = &s->of[i];
         if (!heir_is_valid(p))
@@ -494,10 +668,10 @@ void heirs_look(struct heirs *s)
             world_break(s->w, "who hands over has stopped before the text is there",
                         "%s counts on token %lld", p->host.name,
                         (long long)clave_async_grant_token(p->grant));
-        if (one && !checker_is_beyond(s->checker))
+        if (one && !(one->reads && p->reads) && !checker_is_beyond(s->checker))
             world_break(s->w, "no two valid holds at once", "%s and %s both hold %s",
                         one->host.name, p->host.name, lock);
-        one = p;
+        one = one && !one->reads ? one : p;
     }
 }
 
@@ -528,6 +702,8 @@ void heirs_draw(struct heirs *s, struct checker *c, const struct host *like, int
     s->handing = (unsigned)world_between(s->w, 300, 1000);
     s->form = world_chance(s->w, 600);
     s->plain = world_chance(s->w, 500);
+    if (world_chance(s->w, 500))
+        s->kind = world_chance(s->w, 500) ? HEIRS_RWLOCK : HEIRS_ELECTION;
     for (size_t i = 0; i < s->n; i++) {
         struct heir *p = &s->of[i];
         host_init(&p->host, s->w, like->net, (unsigned)i);
@@ -573,21 +749,18 @@ void heirs_evening(struct heirs *s)
     world_clear(s->w, &s->fault);
     for (size_t i = 0; i < s->n; i++)
         heir_recover(&s->of[i]);
-    heirs_leave_sessions(s);
 }
 
 void heirs_put_away(struct heirs *s)
 {
     for (size_t i = 0; i < s->n; i++) {
-        clave_async_mutex_free(s->of[i].mutex);
-        s->of[i].mutex = NULL;
+        heir_free_recipes(&s->of[i]);
         host_wake(&s->of[i].host);
     }
 }
 
 void heirs_close(struct heirs *s)
 {
-    s->is_night = true;
     for (size_t i = 0; i < s->n; i++) {
         world_clear(s->w, &s->of[i].restart);
         host_close(&s->of[i].host);

@@ -11,7 +11,7 @@
 #include "lib/mutex_owner.h"
 #include "lib/unit.h"
 
-enum { OLD, OTHER, TEXT = 2048 };
+enum { OLD, OTHER, TEXT = 16 * 1024 };
 
 /* OLD holds /l, and OTHER waits for it. */
 struct relay {
@@ -153,7 +153,7 @@ TEST(it_does_not_count_before_the_leader_has_answered)
     relay_begin(&r);
     relay_hand_over(&r, 1000);
     r.heir = relay_resume(&r, &r.now, r.text);
-    memnet_rule(r.p, (struct memnet_rule){r.heir, MEMNET_REPLY, OP_SET_DATA, MEMNET_HOLD, 0});
+    memnet_rule(r.p, (struct memnet_rule){r.heir, MEMNET_REPLY, OP_MULTI, MEMNET_HOLD, 0});
     memnet_settle(r.p);
     assert_int_equal(r.now.answers, 0);
     memnet_clear(r.p);
@@ -283,6 +283,188 @@ TEST(a_second_process_that_comes_after_the_release_has_its_own_session)
     clave_async_client_close(r.p->clients[second].c, r.p->now);
     memnet_advance(r.p, 30000);
     assert_true(owner_holds(&r.now));
+}
+
+/* What the second one asks for before it knows that it comes too late would stay in the session of
+ * the first, where nobody would ever remove it. */
+static void relay_assert_leaves_nothing(enum memnet_action fate, unsigned at)
+{
+    CLOSED_BY(relay_end) struct relay r = {.p = NULL};
+    struct mutex_owner more = {.owner = 0};
+    struct rwlock_owner rw = {.rw = NULL};
+    relay_begin(&r);
+    assert_int_equal(memnet_create(r.p, OTHER, "/m"), CLAVE_OK);
+    assert_int_equal(memnet_create(r.p, OTHER, "/rw"), CLAVE_OK);
+    relay_hand_over(&r, 1000);
+    size_t first = relay_resume(&r, &r.now, r.text);
+    memnet_settle(r.p);
+    assert_true(owner_holds(&r.now));
+    memnet_freeze(r.p, first, true); /* otherwise it is back at once, and the second one is not */
+    size_t second = relay_resume(&r, &r.copy, r.text);
+    owner_open(&more, r.p, second, "/m", NULL);
+    rwlock_owner_open(&rw, r.p, second, "/rw", NULL);
+    assert_int_equal(owner_begin_acquire(&more, OWNER_FOREVER), CLAVE_OK);
+    assert_int_equal(owner_begin_acquire(&rw.read, OWNER_FOREVER), CLAVE_OK);
+    memnet_rule(r.p, (struct memnet_rule){second, MEMNET_REPLY, MEMNET_ANY, fate, at});
+    memnet_advance(r.p, 0);
+    memnet_freeze(r.p, first, false);
+    memnet_clear(r.p);
+    memnet_advance(r.p, 30000);
+    assert_int_equal(clave_async_client_state(r.p->clients[second].c), CLAVE_STATE_CLOSED);
+    assert_int_equal(more.err, CLAVE_ECLOSED);
+    assert_int_equal(memnet_list(r.p, OTHER, "/m", NULL, 0), 0);
+    assert_int_equal(memnet_list(r.p, OTHER, "/rw", NULL, 0), 0);
+    assert_true(owner_holds(&r.now));
+    owner_close(&more);
+    rwlock_owner_close(&rw);
+}
+
+TEST(a_second_process_leaves_nothing_in_the_session)
+{
+    for (unsigned at = 0; at < 4; at++) {
+        relay_assert_leaves_nothing(MEMNET_HOLD, at);
+        relay_assert_leaves_nothing(MEMNET_LOSE, at);
+    }
+}
+
+/* Before it has learnt whose the session is, it has nothing to end. */
+TEST(closing_a_second_process_ends_nothing)
+{
+    CLOSED_BY(relay_end) struct relay r = {.p = NULL};
+    relay_begin(&r);
+    relay_hand_over(&r, 1000);
+    size_t first = relay_resume(&r, &r.now, r.text);
+    memnet_settle(r.p);
+    memnet_freeze(r.p, first, true);
+    size_t second = relay_resume(&r, &r.copy, r.text);
+    memnet_rule(r.p, (struct memnet_rule){second, MEMNET_REPLY, OP_GET_DATA, MEMNET_HOLD, 0});
+    memnet_advance(r.p, 0);
+    clave_async_client_close(r.p->clients[second].c, r.p->now);
+    memnet_advance(r.p, 0);
+    memnet_freeze(r.p, first, false);
+    memnet_advance(r.p, 30000);
+    assert_true(owner_holds(&r.now));
+    assert_int_equal(r.now.lost, 0);
+}
+
+/* From a session of its own it finds that node again, which is not its own. */
+TEST(a_second_process_in_a_session_of_its_own_deletes_nothing)
+{
+    CLOSED_BY(relay_end) struct relay r = {.p = NULL};
+    relay_begin(&r);
+    relay_hand_over(&r, 1000);
+    relay_resume(&r, &r.now, r.text);
+    memnet_settle(r.p);
+    size_t second = relay_resume(&r, &r.copy, r.text);
+    memnet_refuse(r.p, second, true);
+    memnet_advance(r.p, 12000);
+    assert_int_equal(clave_async_client_state(r.p->clients[second].c), CLAVE_STATE_LOST);
+    memnet_refuse(r.p, second, false);
+    memnet_advance(r.p, 30000);
+    assert_true(owner_holds(&r.now));
+    assert_int_equal(r.now.lost, 0);
+}
+
+/* Two processes that each take up a hold of their own must not both have the session. */
+TEST(the_session_is_claimed_as_a_whole)
+{
+    for (unsigned at = 0; at < 6; at++) {
+        CLOSED_BY(relay_end) struct relay r = {.p = NULL};
+        struct mutex_owner more = {.owner = 0}, taken = {.owner = 0};
+        relay_begin(&r);
+        owner_open(&more, r.p, OLD, "/m", NULL);
+        owner_acquire(&more, OWNER_FOREVER);
+        relay_hand_over(&r, 1000);
+        size_t first = relay_resume(&r, &r.now, r.text);
+        size_t second =
+            memnet_open(r.p, &(clave_client_options){.size = sizeof(clave_client_options),
+                                                     .hosts = "pair:1",
+                                                     .seed = 99,
+                                                     .resume = r.text});
+        owner_open(&taken, r.p, second, "/m", NULL);
+        assert_int_equal(owner_begin_acquire(&taken, OWNER_FOREVER), CLAVE_OK);
+        memnet_rule(r.p, (struct memnet_rule){first, MEMNET_REPLY, MEMNET_ANY, MEMNET_LOSE, at});
+        memnet_advance(r.p, 5000);
+        bool one = holds_resumed(&r.now), two = holds_resumed(&taken);
+        assert_true(one != two);
+        assert_int_equal(clave_async_client_state(r.p->clients[one ? second : first].c),
+                         CLAVE_STATE_CLOSED);
+        owner_close(&more);
+        owner_close(&taken);
+    }
+}
+
+/* More holds than one transaction writes to. */
+TEST(many_holds_are_claimed)
+{
+    enum { MANY = 70 };
+    CLOSED_BY(relay_end) struct relay r = {.p = NULL};
+    struct mutex_owner was[MANY] = {{.owner = 0}}, is[MANY] = {{.owner = 0}};
+    char path[16];
+    relay_begin(&r);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(path, sizeof path, "/many%d", i);
+        owner_open(&was[i], r.p, OLD, path, NULL);
+        owner_acquire(&was[i], OWNER_FOREVER);
+    }
+    relay_hand_over(&r, 1000);
+    size_t client = relay_resume(&r, &r.now, r.text);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(path, sizeof path, "/many%d", i);
+        owner_open(&is[i], r.p, client, path, NULL);
+        assert_int_equal(owner_begin_acquire(&is[i], OWNER_FOREVER), CLAVE_OK);
+    }
+    memnet_settle(r.p);
+    assert_true(holds_resumed(&r.now));
+    for (int i = 0; i < MANY; i++) {
+        assert_true(holds_resumed(&is[i]));
+        owner_close(&was[i]);
+        owner_close(&is[i]);
+    }
+}
+
+struct said {
+    char data[512];
+    size_t len;
+};
+
+static void said_on_read(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct said *s = arg;
+    (void)c;
+    assert_int_equal(res->err, CLAVE_OK);
+    assert_true(res->len < sizeof s->data);
+    memcpy(s->data, res->data, res->len);
+    s->len = res->len;
+}
+
+/* Without data of its own the next process leaves what the node says, but for the mark. */
+TEST(the_node_does_not_grow_from_process_to_process)
+{
+    CLOSED_BY(relay_end) struct relay r = {.p = NULL};
+    char form[128];
+    size_t n = clave_identity_format(&(clave_identity){.host = "h"}, form, sizeof form), first = 0;
+    relay_begin_with(
+        &r, &(clave_mutex_options){.size = sizeof(clave_mutex_options), .data = form, .len = n});
+    relay_hand_over(&r, 1000);
+    for (int i = 0; i < 4; i++) {
+        struct said said = {.len = 0};
+        size_t client = relay_resume(&r, &r.now, r.text);
+        memnet_settle(r.p);
+        assert_true(holds_resumed(&r.now));
+        assert_int_equal(clave_async_get(r.p->clients[OTHER].c, clave_async_grant_node(r.was), NULL,
+                                         said_on_read, &said),
+                         CLAVE_OK);
+        memnet_settle(r.p);
+        assert_memory_equal(said.data, form, n);
+        first = i == 0 ? said.len : first;
+        assert_int_equal(said.len, first);
+        assert_int_equal(clave_async_client_hand_over(r.p->clients[client].c, r.p->now + 1000,
+                                                      relay_on_text, &r),
+                         CLAVE_OK);
+        memnet_advance(r.p, 0);
+        owner_close(&r.now);
+    }
 }
 
 /* Nor is an old text good for anything when the hold has passed on since. */
@@ -506,25 +688,25 @@ TEST(what_somebody_asked_for_and_nobody_takes_up_is_given_back)
 
 /* An acquire that ends while it takes the hold up leaves the node to the next acquire, or to
  * nobody: then it is given back. */
-static void relay_assert_given_back(enum memnet_action fate, int op, int64_t within, bool again)
+static void relay_assert_given_back(bool cut, int op, int64_t within, bool again)
 {
     CLOSED_BY(relay_end) struct relay r = {.p = NULL};
     char form[128];
     size_t n = clave_identity_format(&(clave_identity){.host = "h"}, form, sizeof form);
-    bool marked = fate == MEMNET_LOSE; /* a late answer is enough where there is no mark */
-    relay_begin_with(&r, &(clave_mutex_options){.size = sizeof(clave_mutex_options),
-                                                .data = marked ? form : "mine",
-                                                .len = marked ? n : 4});
+    bool marked = cut; /* a late answer is enough where there is no mark */
+    const clave_mutex_options o = {
+        .size = sizeof o, .data = marked ? form : "mine", .len = marked ? n : 4};
+    relay_begin_with(&r, &o);
     relay_hand_over(&r, 1000);
     size_t heir = memnet_open(r.p, &(clave_client_options){.size = sizeof(clave_client_options),
                                                            .hosts = "pair:1",
                                                            .seed = 9,
                                                            .resume = r.text});
-    owner_open(&r.now, r.p, heir, "/l", NULL);
-    memnet_rule(r.p, (struct memnet_rule){heir, MEMNET_REPLY, op, fate, 0});
+    owner_open(&r.now, r.p, heir, "/l", &o);
+    memnet_rule(r.p, (struct memnet_rule){heir, MEMNET_REPLY, op, MEMNET_HOLD, 0});
     assert_int_equal(owner_begin_acquire(&r.now, within), CLAVE_OK);
     memnet_advance(r.p, 0);
-    memnet_refuse(r.p, heir, marked);
+    memnet_refuse(r.p, heir, cut);
     memnet_advance(r.p, 500);
     assert_int_equal(r.now.answers, 1);
     assert_int_not_equal(r.now.err, CLAVE_OK);
@@ -546,9 +728,11 @@ static void relay_assert_given_back(enum memnet_action fate, int op, int64_t wit
 TEST(what_an_acquire_began_to_take_up_is_given_back)
 {
     for (int again = 0; again < 2; again++) {
-        relay_assert_given_back(MEMNET_HOLD, OP_SET_DATA, 300, again);
-        relay_assert_given_back(MEMNET_LOSE, OP_SET_DATA, 300, again);
-        relay_assert_given_back(MEMNET_LOSE, OP_MULTI, OWNER_TRY, again);
+        for (int cut = 0; cut < 2; cut++) {
+            relay_assert_given_back(cut, OP_SET_DATA, 300, again);
+            relay_assert_given_back(cut, OP_MULTI, 300, again);
+        }
+        relay_assert_given_back(true, OP_MULTI, OWNER_TRY, again);
     }
 }
 
@@ -583,6 +767,7 @@ TEST(what_was_not_taken_up_is_handed_over_again)
         clave_async_client_hand_over(r.p->clients[between].c, r.p->now + 1000, relay_on_text, &r),
         CLAVE_OK);
     memnet_advance(r.p, 0);
+    assert_int_equal(r.answers, 2);
     assert_int_equal(r.err, CLAVE_OK);
     relay_resume(&r, &r.now, r.text);
     memnet_settle(r.p);

@@ -177,11 +177,14 @@ typedef void clave_hand_over_cb(clave_async_client *c, clave_err err, const char
  * nodes of the session stay until it ends.
  *
  * The text is a secret: it is all that is needed to act as this session. It is good for one
- * process: a second one with the same text finds that the node was written to and is closed, CLOSED
- * by EREPLACED, without having held. If nothing is left of what was handed over, or if no server
- * answers it in that session for a session timeout, it begins a session of its own. (A program that
- * gives its locks data of its own has no room for a mark there. If the answer to that write is
- * lost, it cannot tell either, and is closed as well.)
+ * process. Before anything else, the process writes to the nodes of what was handed over; until
+ * that is answered, its other requests wait, and closing it leaves the session as it is. A second
+ * one with the same text finds that the nodes were written to and is closed, CLOSED by EREPLACED,
+ * without having held or requested anything. If nothing is left of what was handed over, if its
+ * nodes may not be read and written, or if no server answers in that session for a session timeout,
+ * the process begins a session of its own. (A program that gives its locks data of its own has no
+ * room for a mark there. If the answer to that write is lost, it cannot tell whose it was, and is
+ * closed as well.)
  *
  * The text does not contain how long the hold is valid, since only an answer to the new process can
  * say that. An end by max_hold_ms is in it, as CLOCK_BOOTTIME of this machine: it cannot be made

@@ -1131,7 +1131,8 @@ clave_err clave__client_create_named(clave_async_client *c, const struct client_
         return create_start(k, cb, arg);
     k->cb = cb;
     k->arg = arg;
-    k->sent_in = c->session.id;
+    /* a node that another process has made is not removed as one of an older session of ours */
+    k->sent_in = n->at ? 0 : c->session.id;
     k->lost.only_found = n->only_found || n->at;
     if (!n->at)
         k->search(k);

@@ -321,6 +321,7 @@ clave_err clave__request_new(clave_async_client *c, const struct request_spec *s
         r->again = clave__opcode(spec->op)->flags & OPCODE_WRITE ? AGAIN_NEVER : AGAIN_BY_POLICY;
     r->vouched = HOLD_DEADLINE_NONE;
     r->quiet = spec->quiet;
+    r->claims = spec->claims;
     r->raw = spec->raw;
     r->place = (uint8_t)spec->place;
     request_note_purpose(r, spec, body);

@@ -58,6 +58,7 @@ struct request {
     int64_t vouched;   /* what its answer will prove to the hold deadline, or HOLD_DEADLINE_NONE */
     bool quiet;
     bool raw;
+    bool claims;   /* as in the spec */
     uint8_t place; /* an enum create_place */
     bool creates;  /* it creates a node; for a multi, one or more */
     bool watches;
@@ -97,9 +98,10 @@ struct request_spec {
     clave_async_watch *watch;
     const clave_op *ops; /* for a multi; for a multiRead only their number counts */
     size_t nops;
-    bool quiet; /* a request of the client's own: its error is not put into
-                   clave_async_client_errmsg */
-    bool raw;   /* the path is as the server knows it, not below the chroot */
+    bool quiet;  /* a request of the client's own: its error is not put into
+                    clave_async_client_errmsg */
+    bool claims; /* it leaves although a session that was handed over is not claimed yet */
+    bool raw;    /* the path is as the server knows it, not below the chroot */
     enum create_place place;
 };
 

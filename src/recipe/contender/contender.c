@@ -455,7 +455,7 @@ static void contender_turn_has_come(struct contender *c)
         contender_start_over(c, false);
         return;
     }
-    if (clave__contender_must_claim(c))
+    if (clave__contender_must_write_handed(c))
         return;
     contender_turn_start_hold(c);
     int64_t enough = clave__client_now(c->client) + contender_turn_min_valid_ms(c);

@@ -308,9 +308,9 @@ static inline bool clave__contender_was_handed(const struct contender *c)
 /* The node of the handed-over hold is gone: drops that hold, so that the contender queues anew, and
  * returns true. Returns false if the contender takes up none. */
 bool clave__contender_handed_is_over(struct contender *c);
-/* If a handed-over hold is not ours yet, starts claiming it and returns true. The turn is checked
- * again once the hold is claimed. */
-bool clave__contender_must_claim(struct contender *c);
+/* If the node of a handed-over hold is still to say what this process says, starts writing that and
+ * returns true. The turn is checked again once that is written. */
+bool clave__contender_must_write_handed(struct contender *c);
 
 /* The data of its node. */
 static inline const void *clave__contender_data(const struct contender *c, size_t *len)

@@ -7,18 +7,15 @@
  *
  *     ASKED ──> DRAINING ──> READING ──> (ended)
  *
- * The process that resumes finds the node by its name. Before it counts on the hold, it writes what
- * the node says, under the version that it was handed over with. That write is done once: if two
- * processes have the same text, the second one finds another version and gives the whole session
- * up, because it belongs to the first. When the answer to the write is lost, the node is read
- * again: a mark in it, made of the ticket of this hand-over and of a UUID, tells whose write it
- * was. Data that is not in clave's form has no room for a mark; there, a lost answer means that the
- * hold counts as the other's.
+ * The process that resumes has claimed the session before its recipes are heard
+ * (client/handed_session.h). It finds the node by its name. Before it counts on the hold, it writes
+ * what the node is to say now, with the mark of the claim, if it has anything to say. When the
+ * answer to that write is lost, the node is read again.
  *
- *     UNCLAIMED <──> CLAIMING ──> CLAIMED
+ *     FOUND <──> WRITING ──> WRITTEN
  *
- * What must stay true: an unclaimed node is never deleted except with its version, and no grant is
- * given for it. */
+ * What must stay true: no grant is given for a node that may still say what the old process said,
+ * and a place that is given up before is left to the next acquire, or to be given back. */
 #include <assert.h>
 #include <string.h>
 
@@ -133,7 +130,8 @@ static void hand_over_on_version(clave_async_client *client, const clave_result 
     clave__contender_end(p); /* of the request */
 }
 
-static void hand_over_read(struct hand_over *h)
+/* Returns false if there is nothing to wait for, since no recipe holds anything. */
+static bool hand_over_read(struct hand_over *h)
 {
     h->state = HAND_OVER_READING;
     h->unread = false;
@@ -143,12 +141,13 @@ static void hand_over_read(struct hand_over *h)
             clave_async_get(h->client, p->node.watch.path, NULL, hand_over_on_version, p);
         if (err != CLAVE_OK) {
             hand_over_end(h, err);
-            return;
+            return true;
         }
         clave__contender_begin(p);
         p->handing = h;
         h->reading++;
     }
+    return h->reading > 0;
 }
 
 /* The text, while the session still has its password. */
@@ -199,10 +198,8 @@ static void hand_over_on_settled(struct settle_hook *hook)
         hand_over_end(h, CLAVE_ENOTHELD);
         return;
     }
-    if (h->state == HAND_OVER_DRAINING || h->unread) {
-        hand_over_read(h);
+    if ((h->state == HAND_OVER_DRAINING || h->unread) && hand_over_read(h))
         return;
-    }
     clave_err err = hand_over_write(h, held);
     hand_over_end(h, err); /* its callback runs after those of the grants that end now */
     if (err == CLAVE_OK)
@@ -290,13 +287,12 @@ clave_err clave_async_client_hand_over(clave_async_client *c, int64_t deadline,
 
 enum { UUID_AT = 3 /* behind "_c_" */ };
 
-enum claim { UNCLAIMED, CLAIMING, CLAIMED };
+enum handed_data { FOUND, WRITING, WRITTEN };
 
 struct contender_handed {
     struct queue_place place;
     struct handed_hold *hold;
-    enum claim claim;
-    bool asked; /* somebody asks for it */
+    enum handed_data state;
     char *data; /* what the node is to say */
     size_t ndata;
 };
@@ -329,7 +325,7 @@ void clave__contender_drop_handed(struct contender *c)
     struct contender_handed *h = c->handed;
     if (!h)
         return;
-    if (h->claim != CLAIMED || h->place.spared)
+    if (h->state != WRITTEN || h->place.spared)
         clave__client_untake_handed(c->client, h->hold);
     clave__mem_free(c->mem, h->data);
     clave__mem_free(c->mem, h);
@@ -342,26 +338,26 @@ bool clave__contender_handed_is_over(struct contender *c)
     if (!c->handed)
         return false;
     clave__client_handed_gone(c->client, c->handed->hold);
-    c->handed->claim = CLAIMED; /* nobody else can take it up either */
+    c->handed->state = WRITTEN; /* nobody else can take it up either */
     clave__contender_drop_handed(c);
     c->grant.ends_by = CLAVE_NEVER;
     return true;
 }
 
-static void claim_read(struct contender *c);
+static void handed_data_write(struct contender *c);
 
-/* True if the answer concerns a claim that is still wanted. */
-static bool claim_goes_on(const struct contender *c)
+/* True if the answer concerns a hold that is still wanted. */
+static bool handed_data_goes_on(const struct contender *c)
 {
-    return c->owner && c->handed && c->handed->claim == CLAIMING &&
+    return c->owner && c->handed && c->handed->state == WRITING &&
            (c->state == CONTENDER_WAITING || c->state == CONTENDER_CONFIRMING) &&
            clave_async_client_session_id(c->client) == c->node.session_id;
 }
 
-/* The claim has had no certain answer. After a lost connection it begins anew with the next one. */
-static void claim_failed(struct contender *c, clave_err err)
+/* There was no certain answer. After a lost connection it begins anew with the next one. */
+static void handed_data_failed(struct contender *c, clave_err err)
 {
-    c->handed->claim = UNCLAIMED;
+    c->handed->state = FOUND;
     if (err == CLAVE_ENONODE)
         c->grant.hold.on_missing(&c->grant.hold);
     else if (clave_err_classify(err) == CLAVE_CLASS_UNKNOWN || err == CLAVE_ENOTSENT)
@@ -372,20 +368,20 @@ static void claim_failed(struct contender *c, clave_err err)
         clave__contender_fail(c, err);
 }
 
-/* The node has our mark, if that has room for one. */
-static void claim_note(struct contender *c, int32_t version)
+/* The node was written to. */
+static void handed_data_note(struct contender_handed *h, int32_t version)
 {
-    c->handed->hold->claimed = true;
-    c->handed->hold->version = version;
-    if (c->handed->data)
-        c->handed->hold->mark = clave__handed_mark_of(c->handed->data, c->handed->ndata);
+    h->hold->version = version;
+    if (h->data)
+        h->hold->mark = clave__handed_mark_of(h->data, h->ndata);
 }
 
-static void claim_made(struct contender *c, int32_t version)
+/* The node says what it is to say. */
+static void handed_data_written(struct contender *c, int32_t version)
 {
     struct contender_handed *h = c->handed;
-    claim_note(c, version);
-    h->claim = CLAIMED;
+    handed_data_note(h, version);
+    h->state = WRITTEN;
     h->place.spares = SPARES_NOTHING;
     if (h->data) {
         clave__mem_free(c->mem, c->node.data);
@@ -394,109 +390,111 @@ static void claim_made(struct contender *c, int32_t version)
         h->data = NULL;
     }
     c->grant.restored = version;
-    c->grant.asked_before = h->asked;
-    clave__contender_recount(c);
+    c->grant.asked_before = h->hold->asked;
 }
 
-static void claim_on_written(clave_async_client *client, const clave_result *res, void *arg)
+static void handed_data_on_read(clave_async_client *client, const clave_result *res, void *arg)
 {
     struct contender *c = arg;
     (void)client;
-    if (claim_goes_on(c)) {
-        if (res->err == CLAVE_OK)
-            claim_made(c, res->stat->version);
-        else if (res->err == CLAVE_EBADVERSION)
-            claim_read(c);
-        else
-            claim_failed(c, res->err);
-    } else if (c->handed && res->err == CLAVE_OK) {
-        claim_note(c, res->stat->version); /* whoever takes it up next, or gives it back, knows */
-    }
-    clave__contender_end(c);
-}
-
-/* Sets what the node is to say: what this process says, with the mark, if that has room for one;
- * otherwise what it says, or nothing new. ENOMEM. */
-static clave_err claim_compose(struct contender *c, const clave_result *res)
-{
-    struct contender_handed *h = c->handed;
-    const clave_identity asked = {.asked = h->asked};
-    size_t n;
-    const void *own = clave__contender_data(c, &n);
-    if (n == 0) {
-        own = res->data;
-        n = res->len;
-    }
-    bool form = clave__identity_is_form(own, n);
-    clave__mem_free(c->mem, h->data);
-    h->data = form ? clave__identity_extend(c->mem, own, n, &asked, &h->ndata)
-                   : clave__mem_strndup(c->mem, n ? own : "", n);
-    if (!form)
-        h->ndata = n;
-    if (!h->data || !form)
-        return h->data ? CLAVE_OK : CLAVE_ENOMEM;
-    size_t cap = h->ndata + sizeof HANDED_MARK_KEY + HANDED_MARK + 3;
-    char *more = clave__mem_realloc(c->mem, h->data, cap);
-    if (!more)
-        return CLAVE_ENOMEM;
-    h->data = more;
-    h->ndata = clave__identity_put_field(more, h->ndata, cap, HANDED_MARK_KEY,
-                                         clave__client_handed_mark(c->client));
-    return CLAVE_OK;
-}
-
-/* The node may be claimed: writes to it. */
-static void claim_write(struct contender *c, const clave_result *res)
-{
-    struct contender_handed *h = c->handed;
-    int32_t version = res->stat->version;
-    h->asked |= version != h->hold->version;
-    clave_err err = claim_compose(c, res);
-    if (err == CLAVE_OK)
-        err = clave_async_set(c->client, c->node.watch.path, h->data, h->ndata, version,
-                              claim_on_written, c);
-    if (err != CLAVE_OK)
-        claim_failed(c, err);
-    else
-        clave__contender_begin(c); /* of the request */
-}
-
-static void claim_on_read(clave_async_client *client, const clave_result *res, void *arg)
-{
-    struct contender *c = arg;
-    if (!claim_goes_on(c)) {
+    if (!handed_data_goes_on(c)) {
         clave__contender_end(c);
         return;
     }
-    const struct handed_hold *hold = c->handed->hold;
-    enum handed_whose whose =
-        res->err == CLAVE_OK ? clave__client_handed_whose(client, hold, res) : HANDED_NOBODYS;
-    if (res->err != CLAVE_OK)
-        claim_failed(c, res->err);
-    else if (whose == HANDED_OURS)
-        claim_made(c, res->stat->version);
-    else if (whose == HANDED_NOBODYS)
-        claim_write(c, res);
-    else
-        clave__client_handed_lost(client, hold);
+    struct contender_handed *h = c->handed;
+    bool done =
+        res->err == CLAVE_OK && res->len == h->ndata && memcmp(res->data, h->data, h->ndata) == 0;
+    if (res->err != CLAVE_OK) {
+        handed_data_failed(c, res->err);
+    } else {
+        h->hold->asked |= res->stat->version > h->hold->version + done;
+        h->hold->version = res->stat->version;
+        if (done)
+            handed_data_written(c, res->stat->version);
+        else
+            handed_data_write(c);
+    }
+    if (c->handed && c->handed->state == WRITTEN)
+        clave__contender_recount(c);
     clave__contender_end(c);
 }
 
-static void claim_read(struct contender *c)
+/* The write may have been done, or somebody else has written to the node: to ask for it. */
+static void handed_data_read(struct contender *c)
 {
-    c->handed->claim = CLAIMING;
-    clave_err err = clave_async_get(c->client, c->node.watch.path, NULL, claim_on_read, c);
+    clave_err err = clave_async_get(c->client, c->node.watch.path, NULL, handed_data_on_read, c);
+    c->handed->state = WRITING;
     if (err != CLAVE_OK)
-        claim_failed(c, err);
+        handed_data_failed(c, err);
     else
         clave__contender_begin(c); /* of the request */
 }
 
-bool clave__contender_must_claim(struct contender *c)
+static void handed_data_on_written(clave_async_client *client, const clave_result *res, void *arg)
 {
-    if (!c->handed || c->handed->claim == CLAIMED)
+    struct contender *c = arg;
+    (void)client;
+    if (!handed_data_goes_on(c)) {
+        if (c->handed && res->err == CLAVE_OK)
+            handed_data_note(c->handed, res->stat->version); /* for whoever takes it up next */
+    } else if (res->err == CLAVE_OK) {
+        handed_data_written(c, res->stat->version);
+        clave__contender_recount(c);
+    } else if (res->err == CLAVE_EBADVERSION) {
+        handed_data_read(c);
+    } else {
+        handed_data_failed(c, res->err);
+    }
+    clave__contender_end(c);
+}
+
+/* What this process says, with the mark, if that has room for one. ENOMEM. */
+static clave_err handed_data_compose(struct contender *c)
+{
+    struct contender_handed *h = c->handed;
+    const clave_identity asked = {.asked = h->hold->asked};
+    size_t n;
+    const void *own = clave__contender_data(c, &n);
+    char *more = NULL;
+    if (clave__identity_is_form(own, n)) {
+        own = more = clave__identity_extend(c->mem, own, n, &asked, &n);
+        if (!more)
+            return CLAVE_ENOMEM;
+    }
+    clave__mem_free(c->mem, h->data);
+    h->data = clave__client_handed_put_mark(c->client, own, n, &h->ndata);
+    clave__mem_free(c->mem, more);
+    return h->data ? CLAVE_OK : CLAVE_ENOMEM;
+}
+
+static void handed_data_write(struct contender *c)
+{
+    struct contender_handed *h = c->handed;
+    h->state = WRITING;
+    clave_err err = handed_data_compose(c);
+    if (err == CLAVE_OK)
+        err = clave_async_set(c->client, c->node.watch.path, h->data, h->ndata, h->hold->version,
+                              handed_data_on_written, c);
+    if (err != CLAVE_OK)
+        handed_data_failed(c, err);
+    else
+        clave__contender_begin(c); /* of the request */
+}
+
+bool clave__contender_must_write_handed(struct contender *c)
+{
+    struct contender_handed *h = c->handed;
+    size_t n;
+    if (!h || h->state == WRITTEN)
         return false;
-    if (c->handed->claim == UNCLAIMED)
-        claim_read(c);
+    (void)clave__contender_data(c, &n);
+    if (n == 0) { /* the node goes on saying what it did */
+        handed_data_written(c, h->hold->version);
+        return false;
+    }
+    if (h->state == FOUND && h->data)
+        handed_data_read(c);
+    else if (h->state == FOUND)
+        handed_data_write(c);
     return true;
 }
