@@ -57,6 +57,20 @@ class Watchdog(Served):
             self.fed_in_time()
             self.device.never_fires(self)
 
+    def test_it_is_fed_while_clave_is_replaced(self):
+        """The guardian has the device. The new program knows that: it stops it if the guardian is killed."""
+        h = self.hold("--in-place")
+        for _ in range(2):
+            os.kill(h.wrapper, signal.SIGUSR2)
+            self.assertEqual(json.loads(until(lambda: next(
+                (line for line in iter(h.run.process.stderr.readline, "") if '"event": "replaced"' in line), "")))["event"], "replaced")
+        until(lambda: self.device.done().count("feed") >= 3)
+        self.assertEqual(self.device.done().count("open"), 1)
+        self.fed_in_time()
+        os.kill(h.guardian, signal.SIGKILL)
+        h.code()
+        self.device.never_fires(self)
+
     def test_a_longer_session_has_a_longer_timeout(self):
         r = self.run_to_end("lock", "--session-timeout", "18s", "--json", self.path, "--", "true")
         self.assertEqual((r.code, self.device.done()[:2]), (0, ["open", "set 2"]), r)

@@ -853,6 +853,37 @@ TEST(a_leader_goes_on_in_its_term)
     clave_async_latch_free(is);
 }
 
+/* The candidate with the higher priority leads next, not now. */
+TEST(a_leader_goes_on_before_a_candidate_with_a_higher_priority)
+{
+    CLOSED_BY(relay_end) struct relay r = {.p = NULL};
+    clave_async_latch *was, *is, *other;
+    clave_async_grant *before, *after;
+    relay_begin(&r);
+    clave_latch_options o = {.size = sizeof o, .id = "a", .priority = 1};
+    clave_latch_options higher = {.size = sizeof o, .id = "b", .priority = 5};
+    assert_int_equal(clave_async_latch_new(&was, r.p->clients[OLD].c, "/e", &o), CLAVE_OK);
+    assert_int_equal(clave_async_latch_start(was), CLAVE_OK);
+    memnet_settle(r.p);
+    assert_int_equal(clave_async_latch_grant(was, &before), CLAVE_OK);
+    assert_int_equal(clave_async_latch_new(&other, r.p->clients[OTHER].c, "/e", &higher), CLAVE_OK);
+    assert_int_equal(clave_async_latch_start(other), CLAVE_OK);
+    memnet_settle(r.p);
+    relay_hand_over(&r, 1000);
+    size_t client = relay_resume(&r, &r.now, r.text);
+    assert_int_equal(clave_async_latch_new(&is, r.p->clients[client].c, "/e", &o), CLAVE_OK);
+    assert_int_equal(clave_async_latch_start(is), CLAVE_OK);
+    memnet_settle(r.p);
+    assert_int_equal(clave_async_latch_grant(is, &after), CLAVE_OK);
+    assert_true(clave_async_grant_is_resumed(after));
+    assert_true(clave_async_grant_token(after) == clave_async_grant_token(before));
+    clave_async_grant_free(before);
+    clave_async_grant_free(after);
+    clave_async_latch_free(was);
+    clave_async_latch_free(is);
+    clave_async_latch_free(other);
+}
+
 TEST(both_sides_of_a_read_write_lock_go_on)
 {
     CLOSED_BY(relay_end) struct relay r = {.p = NULL};

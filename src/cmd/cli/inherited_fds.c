@@ -4,6 +4,9 @@
 
 #include <fcntl.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,9 +33,25 @@ bool inheritance_hold_descriptors(void)
     return true;
 }
 
+static const char in_place_variable[] = "CLAVE_IN_PLACE", in_place_tried[] = "try";
+
+/* Removes the variable, so that nobody else gets it. */
+static int inheritance_take_in_place(void)
+{
+    const char *text = getenv(in_place_variable);
+    int fd = IN_PLACE_NOT;
+    if (text && strcmp(text, in_place_tried) == 0)
+        fd = IN_PLACE_TRIED;
+    else if (text && atoi(text) > 2 && fcntl(atoi(text), F_SETFD, FD_CLOEXEC) == 0)
+        fd = atoi(text);
+    unsetenv(in_place_variable);
+    return fd;
+}
+
 void inheritance_take(struct inheritance *out)
 {
     sigset_t none;
+    out->in_place = inheritance_take_in_place();
     out->parent = getppid();
     out->umask = umask(S_IRWXG | S_IRWXO);
     umask(out->umask & (S_IRWXG | S_IRWXO));
@@ -41,7 +60,54 @@ void inheritance_take(struct inheritance *out)
         sigaction(changed[i].number, &wanted, &out->actions[i]);
     }
     sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, &out->mask);
+    sigprocmask(out->in_place < 0 ? SIG_SETMASK : SIG_BLOCK, &none, &out->mask);
+}
+
+char **inheritance_words(void)
+{
+    char *text = NULL;
+    size_t cap = 0, n = 0;
+    FILE *f = fopen("/proc/self/cmdline", "re");
+    ssize_t len = f ? getdelim(&text, &cap, EOF, f) : -1; /* up to the end of the file */
+    if (f)
+        fclose(f);
+    for (ssize_t i = 0; i < len; i++)
+        n += text[i] == '\0';
+    char **words = n > 0 ? calloc(n + 1, sizeof *words) : NULL;
+    char *at = text;
+    for (size_t i = 0; words && i < n; i++, at += strlen(at) + 1)
+        words[i] = at;
+    if (!words)
+        free(text);
+    return words;
+}
+
+char **inheritance_environment(int in_place)
+{
+    char number[16];
+    size_t n = 0, name = sizeof in_place_variable - 1;
+    while (environ[n])
+        n++;
+    char **env = calloc(n + 2, sizeof *env), *added = NULL;
+    snprintf(number, sizeof number, "%d", in_place);
+    if (!env || asprintf(&added, "%s=%s", in_place_variable,
+                         in_place == IN_PLACE_TRIED ? in_place_tried : number) < 0) {
+        free(env);
+        return NULL;
+    }
+    size_t at = 0;
+    env[at++] = added;
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(environ[i], added, name + 1) != 0)
+            env[at++] = environ[i];
+    return env;
+}
+
+void inheritance_free_environment(char **env)
+{
+    if (env)
+        free(env[0]);
+    free(env);
 }
 
 void inheritance_restore(const struct inheritance *in)

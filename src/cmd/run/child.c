@@ -22,6 +22,7 @@
 #include "cmd/run/granted_field.h"
 #include "cmd/run/guardian/proctree.h"
 #include "cmd/run/hook.h"
+#include "cmd/run/in_place.h"
 #include "cmd/run/lock_messages.h"
 #include "cmd/run/runner.h"
 #include "cmd/run/stages/run_fence.h"
@@ -183,14 +184,19 @@ void child_fence(struct runner *r, const struct fence_target *target)
     guardian_run(&r->guardian, &r->task);
 }
 
+static void child_publish_value(struct runner *r)
+{
+    const struct run_plan *plan = r->plan;
+    if (plan->value && acquisition_publish(&r->acquisition, plan->value) != CLAVE_OK)
+        diag(r->o, "%s: cannot publish the value", plan->path);
+}
+
 /* From now on the lock counts as taken: runs the hook, and publishes the leader's value. */
 static void child_take(struct runner *r)
 {
-    const struct run_plan *plan = r->plan;
     r->taken = true;
-    hook_run(plan, plan->on_elected, "elected", r->task.token);
-    if (plan->value && acquisition_publish(&r->acquisition, plan->value) != CLAVE_OK)
-        diag(r->o, "%s: cannot publish the value", plan->path);
+    hook_run(r->plan, r->plan->on_elected, "elected", r->task.token);
+    child_publish_value(r);
 }
 
 static void child_give_back(struct runner *r)
@@ -291,6 +297,13 @@ void child_lost(struct runner *r, clave_err why)
     lock_message_lost(r->plan, why);
 }
 
+void child_go_on(struct runner *r)
+{
+    assert(r->phase == HOLDING && r->guardian.page);
+    child_arm_watchdog(r);
+    child_reap(r); /* what ended in between */
+}
+
 /* Ends the command although the hold is not lost. */
 static void child_stop(struct runner *r, enum kill_policy_cause cause)
 {
@@ -383,6 +396,7 @@ bool child_reap(struct runner *r)
         }
         waitpid(pid, &status, WNOHANG);
         guardian_note_reaped(&r->guardian, pid);
+        in_place_on_reaped(r, pid, status);
         if (pid != r->command)
             continue;
         r->reaped = true;
@@ -517,15 +531,39 @@ static void child_on_unarmed(struct runner *r, const struct watchdog_trouble *t)
     r->events->ended(r, code);
 }
 
-static void child_on_holdout(struct runner *r, const struct holdout *h)
+static void child_show_holdout(struct runner *r)
 {
     char who[HOLDOUT_TEXT_CAP], text[HOLDOUT_TEXT_CAP + 32];
+    snprintf(text, sizeof text, "clave cannot end its %s", holdout_text(&r->holdout, who));
+    held_text_set(&r->text, text, r->text.unhealthy);
+    clave_uv_flush(r->uv);
+}
+
+static void child_on_holdout(struct runner *r, const struct holdout *h)
+{
     r->holdout = *h;
     lock_message_holdout(r->plan, h);
     sd_status_holdout(r);
-    snprintf(text, sizeof text, "clave cannot end its %s", holdout_text(h, who));
-    held_text_set(&r->text, text, r->text.unhealthy);
-    clave_uv_flush(r->uv);
+    child_show_holdout(r);
+}
+
+/* The write that takes the lock up has left nothing in the node of what the program before this one
+ * had written to it. */
+void child_taken_up(struct runner *r)
+{
+    struct grant_facts g;
+    if (!acquisition_held(&r->acquisition, &g))
+        return; /* lost again, which was reported */
+    held_text_fini(&r->text);
+    held_text_init(&r->text, r->client, r->plan, g.node);
+    if (r->holdout.pid != 0)
+        child_show_holdout(r);
+    else
+        child_show_text(r);
+    if (r->taken)
+        child_publish_value(r);
+    sd_status_said(r);
+    child_publish(r);
 }
 
 static void child_on_report(struct runner *r, const struct guardian_report *report)
@@ -533,8 +571,10 @@ static void child_on_report(struct runner *r, const struct guardian_report *repo
     switch (report->event) {
     case GUARDIAN_STARTED:
         r->command = report->value;
-        if (!r->fencing)
-            sd_status_started(r);
+        if (r->fencing)
+            break;
+        sd_status_started(r);
+        in_place_look(r);
         break;
     case GUARDIAN_REFUSED:
         child_on_refused(r, "run", report->value, guardian_exit_code(report->value));

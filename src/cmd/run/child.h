@@ -38,6 +38,10 @@ void child_fence(struct runner *r, const struct fence_target *target);
  * answer may have moved the deadline. */
 void child_publish(struct runner *r);
 void child_lost(struct runner *r, clave_err why);
+/* This program has replaced another in place, and has that one's command and guardian; and it has
+ * taken the lock up. */
+void child_go_on(struct runner *r);
+void child_taken_up(struct runner *r);
 /* Another participant asks for the lock, or asks the leader to resign: ends the command with its
  * usual grace. */
 void child_asked(struct runner *r);

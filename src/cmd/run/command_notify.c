@@ -578,6 +578,44 @@ void command_notify_run(struct runner *r)
     command_notify_look(r);
 }
 
+bool command_notify_is_taking(const struct command_notify *n)
+{
+    bool any = n->taking;
+    for (size_t i = 0; n->takers && i < TAKERS_CAP; i++)
+        any |= n->takers->list[i].runs;
+    return any;
+}
+
+void command_notify_pass_on(const struct command_notify *n, struct command_notify_passed *out)
+{
+    *out = (struct command_notify_passed){.policy = n->policy,
+                                          .runs = n->runs,
+                                          .judged = n->judged,
+                                          .told_stopping = n->told_stopping,
+                                          .told_stranger = n->told_stranger,
+                                          .socket = n->socket};
+    memcpy(out->status, n->status, sizeof out->status);
+    memcpy(out->shown, n->shown, sizeof out->shown);
+}
+
+void command_notify_go_on_with(struct runner *r, const struct command_notify_passed *from)
+{
+    struct command_notify *n = &r->command_notify;
+    if (n->socket < 0 || from->socket < 0)
+        return;
+    dup3(from->socket, n->socket, O_CLOEXEC); /* in place of one whose name nobody knows */
+    close(from->socket);
+    n->policy = from->policy;
+    n->runs = from->runs;
+    n->judged = from->judged;
+    n->told_stopping = from->told_stopping;
+    n->told_stranger = from->told_stranger;
+    memcpy(n->status, from->status, sizeof n->status);
+    memcpy(n->shown, from->shown, sizeof n->shown);
+    uv_timer_start(&n->due, command_notify_on_due, 0, 0);
+    uv_timer_start(&n->pause, command_notify_on_pause_over, 0, 0);
+}
+
 void command_notify_excuse(struct runner *r)
 {
     r->command_notify.judged = false;

@@ -72,6 +72,19 @@ void command_notify_excuse(struct runner *r);
 void command_notify_end(struct runner *r);
 void command_notify_close(struct runner *r); /* closes the libuv handles */
 
+/* The part of it that passes to a program that replaces this one in place. */
+struct command_notify_passed {
+    struct notify_policy policy;
+    bool runs, judged, told_stopping, told_stranger;
+    int socket;
+    char status[COMMAND_NOTIFY_STATUS_CAP], shown[COMMAND_NOTIFY_STATUS_CAP];
+};
+/* True while a thread takes a message off the queue, which an exec would have to wait for. */
+bool command_notify_is_taking(const struct command_notify *n);
+void command_notify_pass_on(const struct command_notify *n, struct command_notify_passed *out);
+/* After command_notify_open, and before the loop runs. */
+void command_notify_go_on_with(struct runner *r, const struct command_notify_passed *from);
+
 /* Writes the reason for which the command was given up. */
 void command_notify_why(const struct runner *r, char out[COMMAND_NOTIFY_CAP]);
 /* Writes the text for the lock's node: the status, or the reason. "" if there is none. */

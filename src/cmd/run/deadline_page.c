@@ -1,7 +1,11 @@
 /* deadline_page.c - see deadline_page.h. The page is a memfd that is sealed against further
  * writable mappings. Only two processes can write to it: the runner, which mapped it before the
  * seal, and the guardian, which inherited that mapping. guardian.c creates the page, child.c writes
- * it, and `clave check` reads it. */
+ * it, and `clave check` reads it.
+ *
+ * A mapping does not survive an exec, so a page for a runner that can be replaced in place is not
+ * sealed against it. The file can be opened for reading only, which root alone can get around, and
+ * the new program maps it by the descriptor of the old. */
 #include "cmd/run/deadline_page.h"
 
 #include <errno.h>
@@ -13,25 +17,31 @@
 /* Makes the page read-only for everybody who opens it from now on, the command included, so that
  * nothing the command does can change what the guardian sees. Kernels before 5.1 do not know this
  * seal; the page then works without it. */
-static void deadline_page_seal(int fd)
+static void deadline_page_seal(int fd, bool in_place)
 {
-    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE);
+    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | (in_place ? 0 : F_SEAL_FUTURE_WRITE));
 }
 
-bool deadline_page_new(struct deadline_page **out, int *fd)
+struct deadline_page *deadline_page_map(int fd)
 {
-    void *p = MAP_FAILED;
+    void *p = mmap(NULL, sizeof(struct deadline_page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+bool deadline_page_new(struct deadline_page **out, int *fd, bool in_place)
+{
+    struct deadline_page *p = NULL;
     *fd = memfd_create("clave-deadline", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (*fd >= 0 && ftruncate(*fd, sizeof **out) == 0)
-        p = mmap(NULL, sizeof **out, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
-    if (p == MAP_FAILED) {
+    if (*fd >= 0 && ftruncate(*fd, sizeof **out) == 0 && (!in_place || fchmod(*fd, 0444) == 0))
+        p = deadline_page_map(*fd);
+    if (!p) {
         int err = errno;
         if (*fd >= 0)
             close(*fd);
         errno = err;
         return false;
     }
-    deadline_page_seal(*fd);
+    deadline_page_seal(*fd, in_place);
     *out = p;
     return true;
 }

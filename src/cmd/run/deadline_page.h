@@ -26,8 +26,11 @@ enum {
 }; /* DEADLINE_PAGE_LOST as a deadline: the lock is not held yet, or is lost */
 
 /* Creates the page. It is shared with the processes forked from now on; every mapping made later is
- * read-only. *fd stays open for readers. On false errno says why. */
-bool deadline_page_new(struct deadline_page **out, int *fd);
+ * read-only, unless this program may be replaced in place: then only those who have *fd can map it
+ * to write. *fd stays open for readers. On false errno says why. */
+bool deadline_page_new(struct deadline_page **out, int *fd, bool in_place);
+/* Maps the page that the program before this one has created. NULL: errno says why. */
+struct deadline_page *deadline_page_map(int fd);
 
 static inline void deadline_page_set(struct deadline_page *p, int64_t deadline, int64_t limit)
 {

@@ -29,12 +29,15 @@ static bool granted_field_can_record(const struct run_plan *plan)
  * data ends in a newline already, so the one that begins the field is left out. */
 size_t held_since_promise(const struct run_plan *plan, char *data, size_t n, size_t cap)
 {
-    size_t len = sizeof waited - 2;
-    if (!granted_field_can_record(plan) || n + len >= cap)
+    char field[sizeof waited + 32];
+    int len = plan->granted_wall_ms != 0 ? snprintf(field, sizeof field, "%s%lld\n", numbered + 1,
+                                                    (long long)plan->granted_wall_ms)
+                                         : snprintf(field, sizeof field, "%s", waited + 1);
+    if (!granted_field_can_record(plan) || n + (size_t)len >= cap)
         return n;
     assert(n > 0 && data[n - 1] == '\n');
-    memcpy(data + n, waited + 1, len + 1);
-    return n + len;
+    memcpy(data + n, field, (size_t)len + 1);
+    return n + (size_t)len;
 }
 
 static void *granted_field_find(const void *data, size_t n, const char *what, size_t len)

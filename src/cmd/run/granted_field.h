@@ -11,7 +11,8 @@
 #include "cmd/run/run_flags.h"
 
 /* Appends the field that says "may have to wait" to a participant's data (`n` bytes of a buffer of
- * `cap`). Returns the new length. */
+ * `cap`) or, in a program that has replaced the holder in place, when that was granted the lock.
+ * Returns the new length. */
 size_t held_since_promise(const struct run_plan *plan, char *data, size_t n, size_t cap);
 /* The lock was granted after a wait: records the time of the grant in the node at path `node`.
  * Keeps requests that others have written to the node meanwhile. Nobody waits for this write, and

@@ -223,6 +223,33 @@ void health_run(struct health_check *h)
     health_look(h);
 }
 
+void health_pass_on(const struct health_check *h, struct health_passed *out)
+{
+    *out = (struct health_passed){.policy = h->policy,
+                                  .on = h->on,
+                                  .ends = {h->ends[0], h->ends[1]},
+                                  .pid = h->pid,
+                                  .line_ended = h->line_ended};
+    memcpy(out->line, h->line, sizeof out->line);
+    memcpy(out->why, h->why, sizeof out->why);
+}
+
+void health_go_on(struct health_check *h, const struct health_passed *from)
+{
+    for (int i = 0; i < 2 && from->ends[i] >= 0; i++) {
+        dup3(from->ends[i], h->ends[i], O_CLOEXEC);
+        close(from->ends[i]);
+    }
+    h->policy = from->policy;
+    h->on = from->on;
+    h->pid = from->pid;
+    h->line_ended = from->line_ended;
+    memcpy(h->line, from->line, sizeof h->line);
+    memcpy(h->why, from->why, sizeof h->why);
+    if (h->on)
+        uv_timer_start(&h->timer, health_on_timer, 0, 0);
+}
+
 void health_stop(struct health_check *h)
 {
     h->on = false;

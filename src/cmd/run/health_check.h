@@ -74,6 +74,19 @@ void health_reap(struct health_check *h);
 /* There is nothing left to check. A check that runs is killed. */
 void health_stop(struct health_check *h);
 void health_close(struct health_check *h); /* closes its libuv handles */
+/* The part of it that passes to a program that replaces this one in place: a check that runs goes
+ * on. */
+struct health_passed {
+    struct health_policy policy;
+    bool on;
+    int ends[2];
+    pid_t pid;
+    char line[HEALTH_LINE_CAP], why[HEALTH_WHY_CAP];
+    bool line_ended;
+};
+void health_pass_on(const struct health_check *h, struct health_passed *out);
+/* After health_open, and before the loop runs. */
+void health_go_on(struct health_check *h, const struct health_passed *from);
 /* True if this process may queue or be registered: it is healthy, or is not checked. */
 bool health_lets_stand(const struct health_check *h);
 

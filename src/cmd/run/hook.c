@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "cmd/cli/diag.h"
@@ -116,10 +117,17 @@ void hook_run(const struct run_plan *p, const char *command, const char *event, 
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
+struct hook_program {
+    const char *file;
+    char *const *argv;
+    char **env;
+    int output, errors; /* its standard output and standard error */
+};
+
 /* In the forked child: only what a child of a threaded process may call. */
-static _Noreturn void hook_become(char *const *argv, char **env, int output, pid_t parent)
+static _Noreturn void hook_become(const struct hook_program *p, pid_t parent)
 {
-    static const char failed[] = "cannot run /bin/sh\n";
+    static const char failed[] = "cannot run ";
     const struct sigaction usual = {.sa_handler = SIG_DFL};
     sigset_t none;
     sigemptyset(&none);
@@ -129,37 +137,51 @@ static _Noreturn void hook_become(char *const *argv, char **env, int output, pid
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     int null = open("/dev/null", O_RDONLY);
     if (getppid() != parent || null < 0 || dup2(null, STDIN_FILENO) < 0 ||
-        dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0)
+        dup2(p->output, STDOUT_FILENO) < 0 || dup2(p->errors, STDERR_FILENO) < 0)
         _exit(HOOK_FAILED);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    execve("/bin/sh", argv, env);
-    ssize_t ignored = write(STDERR_FILENO, failed, sizeof failed - 1);
+    execve(p->file, p->argv, p->env);
+    const struct iovec text[] = {{(void *)(uintptr_t)failed, sizeof failed - 1},
+                                 {(void *)(uintptr_t)p->file, strlen(p->file)},
+                                 {(void *)(uintptr_t) "\n", 1}};
+    ssize_t ignored = writev(STDERR_FILENO, text, 3);
     (void)ignored;
     _exit(HOOK_FAILED);
 }
 
-/* Does not use posix_spawn, which waits for exec: if the disk with /bin/sh stalled, the heartbeats
- * would stall as well. */
-pid_t hook_start_check(const struct hook_facts *facts, const char *command, int output)
+/* Does not use posix_spawn, which waits for exec: if the disk with the program stalled, the
+ * heartbeats would stall as well. */
+static pid_t hook_fork(const struct hook_program *p)
 {
-    struct hook_env env;
     sigset_t all, before;
-    pid_t pid = -1, self = getpid();
-    char shell[] = "sh", flag[] = "-c";
-    char *text = strdup(command);
-    char *argv[] = {shell, flag, text, NULL};
-    bool ready = hook_env_init(&env, facts) && text;
+    pid_t self = getpid();
     sigfillset(&all);
     /* until the child has given up our handlers, which would report its signals to our own loop */
     sigprocmask(SIG_SETMASK, &all, &before);
-    if (ready)
-        pid = fork();
+    pid_t pid = fork();
     if (pid == 0)
-        hook_become(argv, env.all, output, self);
+        hook_become(p, self);
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (pid > 0)
         setpgid(pid, pid); /* the child does the same: whichever comes first */
+    return pid;
+}
+
+pid_t hook_start_check(const struct hook_facts *facts, const char *command, int output)
+{
+    struct hook_env env;
+    pid_t pid = -1;
+    char shell[] = "sh", flag[] = "-c";
+    char *text = strdup(command);
+    char *argv[] = {shell, flag, text, NULL};
+    if (hook_env_init(&env, facts) && text)
+        pid = hook_fork(&(struct hook_program){"/bin/sh", argv, env.all, output, output});
     hook_env_fini(&env);
     free(text);
     return pid;
+}
+
+pid_t hook_start_program(const char *file, char *const *argv, char **env, int output)
+{
+    return hook_fork(&(struct hook_program){file, argv, env, output, STDERR_FILENO});
 }

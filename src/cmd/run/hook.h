@@ -29,4 +29,7 @@ struct hook_facts {
 enum { HOOK_FAILED = 127 };
 pid_t hook_start_check(const struct hook_facts *facts, const char *command, int output);
 
+/* Starts another program in the same way; only its standard output goes to `output`. */
+pid_t hook_start_program(const char *file, char *const *argv, char **env, int output);
+
 #endif

@@ -18,6 +18,7 @@
 
 #include "base/path.h"
 #include "base/time_format.h"
+#include "clave/version.h"
 #include "client/client_for_recipes.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
@@ -1110,6 +1111,32 @@ void lock_message_resumed(const struct run_plan *p, int64_t token)
     }
     lock_message_begin(p, &j, "resumed");
     clave__json_int(&j, "token", token);
+    lock_message_end(&j);
+}
+
+void lock_message_replaced(const struct run_plan *p, int64_t token)
+{
+    struct json j;
+    if (!p->o->json) {
+        diag(p->o, "%s: clave %s goes on with the command, token %lld", p->path, clave_version(),
+             (long long)token);
+        return;
+    }
+    lock_message_begin(p, &j, "replaced");
+    clave__json_int(&j, "token", token);
+    clave__json_string(&j, "version", clave_version());
+    lock_message_end(&j);
+}
+
+void lock_message_not_replaced(const struct run_plan *p, const char *why)
+{
+    struct json j;
+    if (!p->o->json) {
+        diag(p->o, "%s: not replaced: %s", p->path, why);
+        return;
+    }
+    lock_message_begin(p, &j, "not-replaced");
+    clave__json_string(&j, "why", why);
     lock_message_end(&j);
 }
 

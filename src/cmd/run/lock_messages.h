@@ -53,6 +53,10 @@ void lock_message_acquired(const struct run_plan *p, const struct grant_facts *g
 /* The connection is back (`up`), or it is lost and `left_ms` remain until the hold deadline. */
 void lock_message_connection(const struct run_plan *p, bool up, int64_t left_ms);
 void lock_message_lost(const struct run_plan *p, clave_err why);
+/* --in-place: this program goes on in place of another, with the lock; or it is not replaced
+ * itself. */
+void lock_message_replaced(const struct run_plan *p, int64_t token);
+void lock_message_not_replaced(const struct run_plan *p, const char *why);
 /* Another participant asked us to release the lock, or asked the leader to resign. */
 void lock_message_asked(const struct run_plan *p);
 /* The command has a process that could not be ended if that became necessary. */

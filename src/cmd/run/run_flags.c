@@ -9,6 +9,7 @@
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/shell_command.h"
+#include "cmd/run/in_place.h"
 #include "cmd/run/nested_lock.h"
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -74,6 +75,8 @@ static const struct {
     {{RUN_FLAG_MIN_HOLD, "min-hold", "DURATION", "keep the lock for at least this long"}, LOCKS},
     {{RUN_FLAG_RESUME, "resume", "FILE",
       "go on with the lock left in FILE; at SIGUSR2 leave it there"},
+     EXCLUSIVE | RUN_ELECT},
+    {{RUN_FLAG_IN_PLACE, "in-place", NULL, "at SIGUSR2 a newer clave goes on; the command runs on"},
      EXCLUSIVE | RUN_ELECT},
     {{RUN_FLAG_NAME, "name", "TEXT", "what 'clave locks' shows for this participant"}, LOCKS},
     {{RUN_FLAG_ACL, "acl", "ACL", "the access list of its node: see 'clave create' [open]"}, ALL},
@@ -227,6 +230,9 @@ bool run_flags_take(struct run_plan *p, int id)
     case RUN_FLAG_RESUME:
         p->resume = o->value;
         return true;
+    case RUN_FLAG_IN_PLACE:
+        p->replaceable = true;
+        return true;
     case RUN_FLAG_ACL:
         return run_flags_take_acl(o, &p->acl);
     case RUN_FLAG_REVOCABLE:
@@ -301,6 +307,10 @@ static int run_flags_check_resume(const struct run_plan *p)
                                 "the FILE, or leave the flag out");
     if (p->resume && (s->once || s->marks))
         return diag_usage(p->o, "--resume cannot be used with --once, --lock-delay or --fence");
+    if (p->replaceable && (s->once || s->marks))
+        return diag_usage(p->o, "--in-place cannot be used with --once, --lock-delay or --fence");
+    if (p->replaceable && p->resume)
+        return diag_usage(p->o, "--in-place and --resume both say what SIGUSR2 does: give one");
     return EXIT_OK;
 }
 
@@ -323,6 +333,13 @@ static int run_flags_check_watchdog(struct run_plan *p)
         return EXIT_OK;
     return diag_end(p->o, NULL, EXIT_WATCHDOG, "--watchdog %s: %s", w->device,
                     watchdog_trouble_text(&t, 0, text));
+}
+
+void run_flags_free(struct run_plan *p)
+{
+    in_place_free(p);
+    parent_watch_close(&p->parent);
+    acl_fini(&p->acl);
 }
 
 int run_flags_take_args(struct run_plan *p)
@@ -355,8 +372,10 @@ int run_flags_take_args(struct run_plan *p)
         code = command_notify_check(p);
     if (code == EXIT_OK)
         code = run_flags_check_watchdog(p);
-    if (code == EXIT_OK && p->with_parent)
+    if (code == EXIT_OK && p->with_parent && o->inherited.in_place == IN_PLACE_NOT)
         code = parent_watch_open(&p->parent, o, p->path, p->parent.pid);
+    if (code == EXIT_OK && o->inherited.in_place >= 0)
+        code = in_place_take(p);
     if (code != EXIT_OK)
         return code;
     p->connect = connect_dial(o);

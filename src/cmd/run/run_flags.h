@@ -42,7 +42,13 @@ struct run_plan {
     int conflict_code; /* exit code when the lock is not acquired in time */
     bool quiet;
     const char *resume; /* the file through which the lock passes to the next process, or NULL */
-    bool with_parent;   /* end when this process ends: */
+    bool replaceable;   /* SIGUSR2 has this process replaced by a newer program (in_place.h) */
+    /* What the program before this one has left for it, NULL: it was started as usual; and the
+     * session in it. */
+    struct in_place_state *in_place;
+    char *handed_session;
+    int64_t granted_wall_ms; /* when that program was granted the lock; 0: it was not */
+    bool with_parent;        /* end when this process ends: */
     struct parent_watch parent;
     struct acl_list acl; /* of the lock's node; empty: open to all */
     /* &acl, to be filled in with the list of the node at `path`; NULL: the list was given */
@@ -100,6 +106,7 @@ enum {
     RUN_FLAG_WATCHDOG,
     RUN_FLAG_WATCHDOG_MODE,
     RUN_FLAG_RESUME,
+    RUN_FLAG_IN_PLACE,
     RUN_FLAG_OWN
 };
 
@@ -116,6 +123,8 @@ bool run_flags_take(struct run_plan *p, int id);
 /* Parses the path, the command and the servers. Returns EXIT_OK, or an exit code after a
  * message. */
 int run_flags_take_args(struct run_plan *p);
+/* Gives back what run_flags_take and run_flags_take_args have taken. */
+void run_flags_free(struct run_plan *p);
 /* Warns if the access list would keep other participants from queueing behind this one. */
 void run_flags_warn_of_acl(const struct run_plan *p);
 

@@ -36,6 +36,7 @@ enum { LEAVE_MS = 3000 };
 static void runner_on_uv_stopped(void *arg)
 {
     struct runner *r = arg;
+    r->over = true;
     uv_stop(&r->loop);
 }
 
@@ -54,6 +55,7 @@ static void runner_stop(struct runner *r)
     sd_status_close(r);
     health_close(&r->health);
     command_notify_close(r);
+    in_place_close(r);
     lock_wait_close(&r->progress);
 }
 
@@ -122,9 +124,32 @@ static bool runner_hand_over(struct runner *r)
     return false;
 }
 
+static void runner_on_late(uv_timer_t *timer)
+{
+    struct runner *r = timer->data;
+    r->in_place.phase = IN_PLACE_STAYING;
+    r->events->leave(r, r->code);
+}
+
+/* A client does not close a session whose hold it has not taken up, since that may be another
+ * process's by now. So a lock that is still being taken up after the end of the command is released
+ * a moment later or, if no server answers until then, by the guardian. */
+static bool runner_leaves_later(struct runner *r, int code)
+{
+    bool later = r->in_place.phase == IN_PLACE_GOING_ON && r->phase == KEEPING &&
+                 !r->hold_policy.lost && !r->in_place.leaves;
+    r->in_place.leaves |= later;
+    if (later) {
+        r->code = code;
+        uv_update_time(&r->loop);
+        uv_timer_start(&r->phase_timer, runner_on_late, LEAVE_MS, 0);
+    }
+    return later;
+}
+
 static void runner_leave(struct runner *r, int code)
 {
-    if (r->phase == LEAVING)
+    if (r->phase == LEAVING || runner_leaves_later(r, code))
         return;
     r->phase = LEAVING;
     r->code = code;
@@ -203,10 +228,14 @@ static void runner_not_acquired(struct runner *r)
 }
 
 static void runner_on_withdrawn(struct runner *r);
+static void runner_on_taken_up(struct runner *r, clave_err err);
+static void runner_not_taken_up(struct runner *r, clave_err why);
 
 static void runner_on_verdict(void *arg, clave_err err)
 {
     struct runner *r = arg;
+    if (r->in_place.phase == IN_PLACE_GOING_ON)
+        runner_on_taken_up(r, err);
     if (r->phase != WAITING)
         return;
     bool ended = err == CLAVE_ECANCELED || err == CLAVE_EBUSY || err == CLAVE_EUNREACHABLE ||
@@ -236,6 +265,10 @@ static void runner_on_verdict(void *arg, clave_err err)
 static void runner_on_moved(void *arg, size_t ahead, const char *predecessor, const char *left_over)
 {
     struct runner *r = arg;
+    if (r->phase != WAITING) { /* the node is gone that this program had to go on with */
+        runner_not_taken_up(r, CLAVE_ELOST);
+        return;
+    }
     r->waited = true;
     lock_wait_moved(&r->progress, ahead, predecessor, left_over);
     run_fence_moved(r, predecessor);
@@ -264,6 +297,9 @@ static void runner_on_next(void *arg)
 static void runner_on_lost(void *arg, clave_err why)
 {
     struct runner *r = arg;
+    bool hands = r->in_place.phase == IN_PLACE_HANDING || r->in_place.phase == IN_PLACE_EXECUTING;
+    if (hands && why == CLAVE_ECLOSED)
+        return; /* that is how a hand-over ends, or runner_on_handed_in_place knows why */
     if (r->phase == HOLDING || r->phase == SWEEPING)
         child_lost(r, why);
     else
@@ -500,6 +536,104 @@ static void runner_acquire(struct runner *r)
         runner_leave_with(r, err);
 }
 
+/* ---- in place -------------------------------------------------------------------------------- */
+
+/* The lock is not ours any more, so the command of the program before this one has to end. */
+static void runner_not_taken_up(struct runner *r, clave_err why)
+{
+    if (r->in_place.phase != IN_PLACE_GOING_ON)
+        return;
+    r->in_place.phase = IN_PLACE_STAYING;
+    if (r->in_place.leaves)
+        runner_leave(r, r->code);
+    else
+        runner_on_lost(r, why);
+}
+
+static void runner_on_taken_up(struct runner *r, clave_err err)
+{
+    struct grant_facts g;
+    bool held = err == CLAVE_OK && acquisition_held(&r->acquisition, &g);
+    if (r->phase == LEAVING)
+        return;
+    if (!held || !g.resumed || g.token != r->task.token) {
+        runner_not_taken_up(r, held || err == CLAVE_OK ? CLAVE_ELOST : err);
+        return;
+    }
+    r->in_place.phase = r->in_place.again ? IN_PLACE_ASKED : IN_PLACE_STAYING;
+    r->in_place.again = false;
+    if (r->in_place.leaves)
+        runner_leave(r, r->code);
+    if (r->phase != HOLDING)
+        return;
+    lock_message_replaced(r->plan, g.token);
+    child_taken_up(r);
+    in_place_look(r);
+}
+
+/* Connected, in the session that the program before this one has left, unless that has ended. */
+static void runner_take_up(struct runner *r)
+{
+    if (clave_async_client_session_id(r->client) != r->guardian_session_id) {
+        runner_not_taken_up(r, CLAVE_EEXPIRED);
+        return;
+    }
+    const struct acquisition_terms terms = {.deadline = CLAVE_NEVER};
+    r->acquisition = (struct acquisition){.events = &acquisition_events, .arg = r};
+    clave_err err = acquisition_begin(&r->acquisition, r->client, r->plan, &terms);
+    if (err != CLAVE_OK)
+        runner_not_taken_up(r, err);
+}
+
+static void runner_on_handed_in_place(clave_async_client *c, clave_err err, const char *session,
+                                      void *arg)
+{
+    struct runner *r = arg;
+    struct grant_facts g;
+    assert(r->in_place.phase == IN_PLACE_HANDING);
+    if (r->phase == HOLDING && !r->hold_policy.lost && err == CLAVE_OK)
+        r->in_place.session = strdup(session);
+    if (r->in_place.session) {
+        r->in_place.phase = IN_PLACE_EXECUTING;
+        uv_stop(&r->loop);
+        return;
+    }
+    in_place_refuse(r,
+                    err == CLAVE_OK ? "the command is being ended" : clave_async_client_errmsg(c));
+    if (r->phase != HOLDING)
+        return;
+    uv_poll_start(&r->reports, UV_READABLE, child_on_reports);
+    if (!r->hold_policy.lost && !acquisition_held(&r->acquisition, &g))
+        child_lost(r, err == CLAVE_OK ? CLAVE_ENOMEM : err);
+}
+
+/* What the guardian reports from now on is left to the new program. */
+static void runner_on_agreed(struct runner *r)
+{
+    assert(r->phase == HOLDING);
+    r->in_place.phase = IN_PLACE_HANDING;
+    uv_poll_stop(&r->reports);
+    clave_err err = clave_async_client_hand_over(r->client, clave_now() + LEAVE_MS / 2,
+                                                 runner_on_handed_in_place, r);
+    clave_uv_flush(r->uv);
+    if (err == CLAVE_OK)
+        return;
+    in_place_refuse(r, clave_async_client_errmsg(r->client));
+    uv_poll_start(&r->reports, UV_READABLE, child_on_reports);
+}
+
+/* The loop has ended to execute the new program. If that is not possible, the lock cannot be kept
+ * either, since its session was handed over. */
+static void runner_execute(struct runner *r)
+{
+    in_place_execute(r);
+    if (r->phase != HOLDING)
+        return;
+    uv_poll_start(&r->reports, UV_READABLE, child_on_reports);
+    if (!r->hold_policy.lost)
+        child_lost(r, CLAVE_ECLOSED);
+}
+
 /* ---- signals --------------------------------------------------------------------------------- */
 
 /* While the command runs, all of these but SIGCHLD are forwarded to it; before that, the first four
@@ -513,6 +647,10 @@ static void runner_on_signal(uv_signal_t *handle, int sig)
     struct runner *r = handle->data;
     if (sig == SIGCHLD) {
         child_reap(r);
+        return;
+    }
+    if (sig == SIGUSR2 && r->plan->replaceable) {
+        in_place_ask(r);
         return;
     }
     if (sig == SIGUSR2 && r->plan->resume) { /* the command is ended as by SIGTERM */
@@ -626,6 +764,7 @@ static void runner_on_closed(struct runner *r, clave_err why)
         uv_timer_start(&r->phase_timer, runner_on_phase_timeout, 0, 0);
         return;
     }
+    runner_not_taken_up(r, why == CLAVE_OK ? CLAVE_ECLOSED : why);
     if (r->phase == HOLDING || r->phase == SWEEPING || r->phase == KEEPING)
         return; /* the acquisition reports the loss */
     lock_wait_end(&r->progress);
@@ -641,6 +780,8 @@ static void runner_on_state(clave_async_client *c, clave_state state, clave_err 
     case CLAVE_STATE_CONNECTED:
         if (r->phase == CONNECTING)
             runner_acquire(r);
+        else if (r->in_place.phase == IN_PLACE_GOING_ON)
+            runner_take_up(r);
         break;
     case CLAVE_STATE_CLOSED:
         runner_on_closed(r, why);
@@ -713,6 +854,7 @@ static int runner_open_loop(struct runner *r)
     uv_timer_init(&r->loop, &r->watchdog);
     run_stages_open(r);
     sd_status_open(r);
+    in_place_open(r);
     lock_wait_init(&r->progress, r->plan, &r->loop);
     r->parent =
         (struct parent_alarm){.watch = &r->plan->parent, .ended = runner_on_parent_end, .arg = r};
@@ -760,19 +902,36 @@ static clave_err runner_open_client(struct runner *r)
     return err;
 }
 
-static void runner_loop(struct runner *r)
+static void runner_run_loop(struct runner *r)
+{
+    while (!r->over) {
+        uv_run(&r->loop, UV_RUN_DEFAULT);
+        if (!r->over && r->in_place.phase == IN_PLACE_EXECUTING)
+            runner_execute(r);
+    }
+    run_stages_free(r);
+    acquisition_free(&r->acquisition);
+    clave_async_client_free(r->client);
+    held_text_fini(&r->text);
+    runner_release_signals(r); /* also runs the loop until all handles are closed */
+}
+
+static void runner_begin(struct runner *r)
 {
     r->began = clave_now();
     uv_timer_start(&r->phase_timer, runner_on_connecting_ends, (uint64_t)runner_connect_within(r),
                    0);
     lock_wait_connect(&r->progress, r->client, r->began + runner_connect_within(r));
     health_begin(&r->health);
-    uv_run(&r->loop, UV_RUN_DEFAULT);
-    run_stages_free(r);
-    acquisition_free(&r->acquisition);
-    clave_async_client_free(r->client);
-    held_text_fini(&r->text);
-    runner_release_signals(r); /* also runs the loop until all handles are closed */
+    runner_run_loop(r);
+}
+
+/* In place of another program, which has left all that it had. */
+static void runner_go_on(struct runner *r)
+{
+    in_place_go_on(r);
+    child_go_on(r);
+    runner_run_loop(r);
 }
 
 /* Makes orphans of the guardian our children. To be called before there are threads. On a system
@@ -825,7 +984,8 @@ static int runner_start_guardian(struct runner *r)
                                      .fence = fences ? &plan->stages.fence.runs : NULL,
                                      .mark = mark,
                                      .watchdog = &plan->watchdog,
-                                     .parent = &plan->parent};
+                                     .parent = &plan->parent,
+                                     .in_place = plan->replaceable};
     int code = runner_become_subreaper(plan);
     if (code == EXIT_OK)
         code = runner_check_proc(plan);
@@ -840,6 +1000,7 @@ static const struct runner_events runner_events = {
     .fence_ended = run_fence_ended,
     .ended = run_stages_end,
     .notified = child_on_notified,
+    .agreed = runner_on_agreed,
     .leave = runner_leave,
 };
 
@@ -866,22 +1027,40 @@ static int runner_remove_session(const struct runner *r)
 {
     char why[512] = "";
     const struct fault f = {why, sizeof why};
-    if (!r->session || clave__session_file_remove(r->plan->resume, &f) == CLAVE_OK)
+    if (!r->session || !r->plan->resume ||
+        clave__session_file_remove(r->plan->resume, &f) == CLAVE_OK)
         return EXIT_OK;
     return runner_end_resume(r, why);
 }
 
+/* Has a guardian, and the session that was left, if there is one. Returns EXIT_OK, or an exit code
+ * after a message. */
+static int runner_prepare(struct runner *r)
+{
+    const struct run_plan *plan = r->plan;
+    if (plan->in_place) {
+        r->session = strdup(plan->handed_session);
+        return r->session ? in_place_adopt_guardian(r)
+                          : diag_err(plan->o, plan->path, CLAVE_ENOMEM, NULL);
+    }
+    int code = runner_read_session(r);
+    return code == EXIT_OK ? runner_start_guardian(r) : code;
+}
+
 int runner_run(const struct run_plan *plan, bool *told_to_end)
 {
+    if (plan->o->inherited.in_place == IN_PLACE_TRIED) {
+        if (told_to_end)
+            *told_to_end = true; /* the caller is not to begin anew */
+        return in_place_agree();
+    }
     struct runner *r = calloc(1, sizeof *r);
     if (!r)
         return diag_err(plan->o, plan->path, CLAVE_ENOMEM, NULL);
     r->events = &runner_events;
     r->plan = plan;
     r->o = plan->o;
-    int code = runner_read_session(r);
-    if (code == EXIT_OK)
-        code = runner_start_guardian(r);
+    int code = runner_prepare(r);
     if (code != EXIT_OK) {
         free(r->session);
         free(r);
@@ -905,7 +1084,10 @@ int runner_run(const struct run_plan *plan, bool *told_to_end)
     }
     /* printing must not block from now on: the lock may be ours before we know it */
     standard_error_never_wait();
-    runner_loop(r);
+    if (plan->in_place)
+        runner_go_on(r);
+    else
+        runner_begin(r);
     if (r->released || r->guardian_session_id == 0)
         guardian_dismiss(&r->guardian);
     standard_error_may_wait();

@@ -7,6 +7,8 @@
  *       │             │        SWEEPING ───────┘          │
  *       └─────────────┴────────────────────────────────────┘
  *
+ * A program that replaces another in place (in_place.h) begins in HOLDING.
+ *
  * A fence (--fence) is supervised as the command is, in HOLDING, and when it has ended the phase is
  * WAITING once more; no other step goes back.
  *
@@ -21,6 +23,7 @@
  *                   command runs
  *   guardian/       the second process, which starts and ends the command
  *   run_recipe      the mutex, rwlock, semaphore or latch, and how others see this participant
+ *   in_place        --in-place: a newer program goes on with the command
  *   nested_lock     CLAVE_OWNER, and waiting for our own parent
  *   stages/         once_and_min_hold: --once, --lock-delay, --min-hold; run_fence; run_slot
  *   lock_messages   messages and JSON events, and the progress of a wait;
@@ -41,6 +44,7 @@
 #include "cmd/run/command_notify.h"
 #include "cmd/run/granted_field.h"
 #include "cmd/run/health_check.h"
+#include "cmd/run/in_place.h"
 #include "cmd/run/lock_messages.h"
 #include "cmd/run/nested_lock.h"
 #include "cmd/run/parent_watch.h"
@@ -69,6 +73,8 @@ struct runner_events {
     /* From command_notify.c: the command has sent a message, or is silent for too long. This is
      * child_on_notified. */
     void (*notified)(struct runner *r);
+    /* From in_place.c: the new program can take over, so the session may be handed over. */
+    void (*agreed)(struct runner *r);
     /* Leaves the queue or releases the lock, then ends the loop with this exit code. */
     void (*leave)(struct runner *r, int code);
 };
@@ -111,10 +117,12 @@ struct runner {
     /* The server has closed the session: the guardian has nothing left to do. */
     bool released;
     bool told_to_end; /* by a signal, or by the end of the --with-parent process */
-    bool stopped;     /* the loop is about to end */
+    bool stopped;     /* the loop is about to end, */
+    bool over;        /* and has ended */
     bool hands_over;  /* after SIGUSR2, with --resume: leaves the lock to the next process */
     struct session_file session_file;
     char *session; /* left by the previous process, until the loop runs; may be NULL */
+    struct in_place in_place;
     int code;
 
     /* The rest is used while the command runs. */

@@ -558,13 +558,14 @@ static void latch_priority_on_yielded(clave_async_client *c, clave_err err, void
         latch_gain(l); /* nobody is higher, or the server refused the hand-over */
 }
 
-/* The first candidate leads. If it has a priority, it leads only if nobody has a higher one. Does
- * nothing in other states than FIRST. */
+/* The first candidate leads. If it has a priority, it leads only if nobody has a higher one, or if
+ * it goes on with a term that another process has handed over. Does nothing in other states than
+ * FIRST. */
 static void latch_rise(clave_async_latch *l)
 {
     if (l->state != LATCH_FIRST)
         return;
-    if (l->priority == 0) {
+    if (l->priority == 0 || clave__contender_was_handed(l->place)) {
         latch_gain(l);
         return;
     }

@@ -16,6 +16,8 @@
  * What follows when a process dies or stops ("ENDING" is the warning and killing of the command):
  *
  *   runner killed       ENDING, then the guardian closes the session
+ *   runner replaced     (in_place.h) nothing: the new program has the same process, the same end
+ *                       of the socket and the same page. If it fails, as for killed
  *   runner stopped      the deadline no longer moves: ENDING in time; the session expires
  *   guardian killed     the command dies with it (parent-death signal); the runner, a
  *                       sub-reaper too, inherits what is left, kills it and releases
@@ -217,7 +219,9 @@ static pid_t guardian_spawn(const struct command *command, const struct inherita
 
 /* ---- the process ----------------------------------------------------------------------------- */
 
-/* What the runner sends to the guardian. The answers are of type guardian_report. */
+/* What the runner sends to the guardian. The answers are of type guardian_report. A newer runner
+ * may talk to an older guardian: a change of what either means needs a new number in
+ * in_place.c. */
 struct order {
     enum { ORDER_SESSION, ORDER_RUN, ORDER_FORWARD, ORDER_STOP } kind;
     int sig;
@@ -695,8 +699,8 @@ static int guardian_cannot_start(const struct options *o)
 int guardian_start(struct guardian *g, const struct guardian_plan *plan)
 {
     int ends[2], deadline_page_fd;
-    *g = (struct guardian){.socket = -1};
-    if (!deadline_page_new(&g->page, &deadline_page_fd))
+    *g = (struct guardian){.socket = -1, .page_fd = -1};
+    if (!deadline_page_new(&g->page, &deadline_page_fd, plan->in_place))
         return guardian_cannot_start(plan->o);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
         int code = guardian_cannot_start(plan->o);
@@ -717,10 +721,24 @@ int guardian_start(struct guardian *g, const struct guardian_plan *plan)
     }
     int code = pid < 0 ? guardian_cannot_start(plan->o) : EXIT_OK;
     close(ends[1]);
-    close(deadline_page_fd);
+    if (plan->in_place)
+        g->page_fd = deadline_page_fd;
+    else
+        close(deadline_page_fd);
     g->pid = pid > 0 ? pid : 0;
     g->socket = ends[0];
     return code;
+}
+
+bool guardian_adopt(struct guardian *g)
+{
+    g->page = deadline_page_map(g->page_fd);
+    return g->page != NULL;
+}
+
+size_t guardian_size_of_order(void)
+{
+    return sizeof(struct order);
 }
 
 /* Sends an order; never blocks. A guardian that does not read its orders is stopped, and by the

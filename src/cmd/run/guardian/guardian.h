@@ -8,6 +8,7 @@
 #define CLAVE_CMD_RUN_GUARDIAN_GUARDIAN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -61,6 +62,8 @@ struct guardian_plan {
     const char *mark;
     const struct watchdog_plan *watchdog; /* for the command, not for the fence */
     const struct parent_watch *parent;
+    bool in_place; /* the runner may be replaced by another program, which goes on with this
+                      guardian */
 };
 
 /* What another process needs to re-attach to a session and close it. */
@@ -109,11 +112,18 @@ struct guardian {
     int socket;
     struct cgroup cgroup; /* the command's control group while it runs */
     struct deadline_page *page;
+    int page_fd; /* of the page, if the runner may be replaced; otherwise -1 */
 };
 
 /* Forks the guardian. Call this before the process starts any thread. Returns EXIT_OK, or an exit
  * code after a message. */
 int guardian_start(struct guardian *g, const struct guardian_plan *plan);
+/* Goes on with the guardian that the program before this one has started: all but `page` is set.
+ * Returns false if its page cannot be mapped; errno says why. */
+bool guardian_adopt(struct guardian *g);
+/* The sizes of orders and reports, which a program that adopts a guardian has to have in common
+ * with it. */
+size_t guardian_size_of_order(void);
 /* Tells the guardian which session to close if the runner dies. */
 void guardian_set_session(struct guardian *g, const struct session_key *key);
 /* Starts the command, or the fence before it. The page must contain the deadline already. */

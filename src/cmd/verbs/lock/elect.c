@@ -81,25 +81,6 @@ static bool elect_take_flag(struct run_plan *p, int id, bool *forever)
     }
 }
 
-/* The arguments with which this process was started; those of main have been reordered by the
- * parser. NULL: not known. */
-static char **elect_original_words(void)
-{
-    char *text = NULL;
-    size_t cap = 0, n = 0;
-    FILE *f = fopen("/proc/self/cmdline", "re");
-    ssize_t len = f ? getdelim(&text, &cap, EOF, f) : -1; /* up to the end of the file */
-    if (f)
-        fclose(f);
-    for (ssize_t i = 0; i < len; i++)
-        n += text[i] == '\0';
-    char **words = len > 0 ? calloc(n + 1, sizeof *words) : NULL;
-    char *at = text;
-    for (size_t i = 0; words && i < n; i++, at += strlen(at) + 1)
-        words[i] = at;
-    return words;
-}
-
 /* Waits until `then`, or until the parent ends. Hooks that end in the meantime must not remain
  * zombies: the kernel discards children while SIGCHLD is ignored, and those that have ended before
  * are waited for. */
@@ -126,7 +107,7 @@ static int elect_stand_again(const struct run_plan *p, int64_t then)
     elect_pause(&p->parent, then);
     if (parent_watch_has_ended(&p->parent))
         return diag_end(o, p->path, EXIT_LOST, "%s", parent_watch_text(&p->parent, text));
-    char **words = elect_original_words();
+    char **words = inheritance_words();
     inheritance_restore(&o->inherited);
     if (words && parent_watch_pass_on(&p->parent))
         execv("/proc/self/exe", words);
@@ -200,8 +181,7 @@ static int run_elect(struct options *o, int argc, char **argv)
     if (forever && !told_to_end && elect_worth_another(code))
         code = elect_stand_again(&p, elect_again_at(&p, began, code));
 end:
-    parent_watch_close(&p.parent);
-    acl_fini(&p.acl);
+    run_flags_free(&p);
     return code;
 }
 
@@ -232,10 +212,11 @@ const struct verb verb_elect = {
         "--on-elected and --on-deposed get CLAVE_EVENT; clave neither waits for nor ends them.\n"
         "\n"
         "Exit codes: the command's own; 128+N when signal N ended it; 69 no server reached;\n"
-        "73 the parent cannot be watched; 75 not elected in time; 76 the leadership was lost, or\n"
-        "given up on request, or the process of --with-parent has ended; 77 not authorised; 80\n"
-        "unhealthy (--health); 81 the last leader could not be fenced; 82 the watchdog\n"
-        "cannot be used; 126 command not executable; 127 command not found.\n",
+        "73 the parent cannot be watched; 74 the file of --resume is not fit for it; 75 not\n"
+        "elected in time; 76 the leadership was lost, or given up on request, or the process of\n"
+        "--with-parent has ended; 77 not authorised; 80 unhealthy (--health); 81 the last\n"
+        "leader could not be fenced; 82 the watchdog cannot be used; 126 command not\n"
+        "executable; 127 command not found.\n",
     .flags = flags,
     .more_flags = run_flags_of,
     .shares = RUN_ELECT,

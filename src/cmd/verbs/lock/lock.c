@@ -85,8 +85,7 @@ static int lock_run(struct options *o, int argc, char **argv, enum lock_kind kin
         code = id == OPTIONS_STOP ? o->status : lock_take_args(&p, tries, waits);
     if (taken && id != OPTIONS_STOP && code == EXIT_OK)
         code = kind == KIND_LEASE ? lock_run_lease(&p) : runner_run(&p, NULL);
-    parent_watch_close(&p.parent);
-    acl_fini(&p.acl);
+    run_flags_free(&p);
     return code;
 }
 
@@ -114,11 +113,12 @@ const struct verb verb_lock = {
         "another user's (sudo), or one stuck in the kernel. For these there is --watchdog.\n"
         "\n"
         "Exit codes: the command's own; 128+N when signal N ended it; 0 also when --once finds\n"
-        "it already done; 69 no server reached; 73 the parent cannot be watched; 75 not acquired\n"
-        "in time; 76 the lock was lost, or the process of --with-parent has ended; 77 not\n"
-        "authorised; 79 given up to end a deadlock, or held by the clave lock it runs under; 80\n"
-        "unhealthy (--health); 81 the last holder could not be fenced; 82 the watchdog\n"
-        "cannot be used; 126 command not executable; 127 command not found.\n",
+        "it already done; 69 no server reached; 73 the parent cannot be watched; 74 the file of\n"
+        "--resume is not fit for it; 75 not acquired in time; 76 the lock was lost, or the\n"
+        "process of --with-parent has ended; 77 not authorised; 79 given up to end a deadlock,\n"
+        "or held by the clave lock it runs under; 80 unhealthy (--health); 81 the last holder\n"
+        "could not be fenced; 82 the watchdog cannot be used; 126 command not executable; 127\n"
+        "command not found.\n",
     .flags = lock_flags,
     .more_flags = run_flags_of,
     .shares = RUN_LOCK,
