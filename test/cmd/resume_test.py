@@ -157,8 +157,14 @@ class Resume(Served):
         self.assertEqual(first.end(signal.SIGTERM).code, 7, "the first one has held on")
 
     def test_a_folder_that_does_not_exist(self):
-        self.file = os.path.join(self.file, "no", "such")
+        folder = os.path.join(self.file, "no")
+        r = clave("lock", "--resume", os.path.join(folder, "such"), "/nowhere", "--", "true", connect=self.server.connect)
+        self.assertEqual(r.code, 74)
+        self.assertIn(f"no file can be made in {folder}: No such file or directory", r.err)
+
+    def test_a_folder_that_has_gone(self):
         old, _ = self.run_it(path="/nowhere")
+        os.rmdir(os.path.dirname(self.file))
         r = old.end(signal.SIGUSR2)
         self.assertEqual(r.code, 7)
         self.assertRegex(r.err, "not handed over, but released")

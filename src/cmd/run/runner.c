@@ -8,7 +8,9 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <libgen.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -1009,6 +1011,21 @@ static int runner_end_resume(const struct runner *r, const char *why)
     return diag_end(r->o, NULL, EXIT_IO, "--resume: %s", why);
 }
 
+/* At SIGUSR2 it would be too late to say that no file can be made there. */
+static int runner_check_directory(const struct runner *r)
+{
+    char why[512];
+    char *file = strdup(r->plan->resume);
+    const char *directory = file ? dirname(file) : NULL;
+    int code = directory ? EXIT_OK : EXIT_INTERNAL;
+    if (directory && access(directory, W_OK | X_OK) != 0) {
+        snprintf(why, sizeof why, "no file can be made in %s: %s", directory, strerror(errno));
+        code = runner_end_resume(r, why);
+    }
+    free(file);
+    return code;
+}
+
 /* Reads the session that the previous process has left; there may be none. Returns EXIT_OK,
  * or an exit code after a message. */
 static int runner_read_session(struct runner *r)
@@ -1016,9 +1033,11 @@ static int runner_read_session(struct runner *r)
     char why[512] = "";
     const struct fault f = {why, sizeof why};
     const char *file = r->plan->resume;
-    if (!file || (access(file, F_OK) != 0 && errno == ENOENT) ||
-        clave__session_file_read(file, &r->session, &f) == CLAVE_OK)
+    if (!file)
         return EXIT_OK;
+    if ((access(file, F_OK) != 0 && errno == ENOENT) ||
+        clave__session_file_read(file, &r->session, &f) == CLAVE_OK)
+        return runner_check_directory(r);
     return runner_end_resume(r, why);
 }
 
