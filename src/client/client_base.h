@@ -84,6 +84,10 @@ static inline bool clave__client_is_handing_over(const clave_async_client *c)
     return clave__client_base(c)->on_settled;
 }
 
+/* True before the client has claimed the session that it resumes (handed_session.h): it may be
+ * another process's. */
+bool clave__client_is_unclaimed(const clave_async_client *c);
+
 static inline void clave__client_add_contender(clave_async_client *c, struct list *link)
 {
     struct client_base *b = (void *)c;

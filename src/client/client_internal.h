@@ -318,8 +318,8 @@ void clave__cleanups_end(clave_async_client *c);
 /* Takes the session of this text (NULL: there is none). EINVAL: it was used below another chroot,
  * as the log says. ENOMEM. */
 clave_err clave__client_resume(clave_async_client *c, const char *text);
-/* The client starts. From here on, and from each connection on, a server must answer in the session
- * within its timeout; otherwise the session is given up, because another process that had the same
+/* The client starts. From here on, and from each connection on, the session must be claimed within
+ * its timeout; otherwise the session is given up, because another process that had the same
  * text may keep it for itself. */
 void clave__handed_begin(clave_async_client *c);
 void clave__handed_attached(clave_async_client *c);

@@ -265,7 +265,7 @@ static enum handed_whose handed_tell_whose(const clave_async_client *c, const st
 
 /* ---- the claim ------------------------------------------------------------------------------- */
 
-enum { CLAIM_MOST = 32, CLAIM_BYTES = 256 * 1024, CLAIM_PAUSE_MS = 100 };
+enum { CLAIM_MOST = 32, CLAIM_BYTES = LARGE_REQUEST / 2, CLAIM_PAUSE_MS = 100 };
 
 static void claim_go_on(clave_async_client *c);
 
@@ -348,8 +348,6 @@ static void claim_on_read(clave_async_client *c, const clave_result *res, void *
     c->handed.asking--;
     if (!clave__handed_is_unclaimed(c))
         return;
-    if (err == CLAVE_OK || err == CLAVE_ENONODE)
-        clave__timers_clear(&c->base.timers, &c->handed.unconfirmed);
     if (err == CLAVE_OK)
         err = claim_take_read(c, h, res);
     h->gone = err == CLAVE_ENONODE;
@@ -456,7 +454,8 @@ static void claim_go_on(clave_async_client *c)
 {
     struct handed_session *s = &c->handed;
     bool any = false;
-    if (!claim_is_free(c))
+    /* A server that wants another identity is left for the next one. */
+    if (!claim_is_free(c) || s->trouble == CLAVE_ESASLREQUIRED)
         return;
     if (s->trouble != CLAVE_OK) {
         if (clave__err_passes(s->trouble))
@@ -597,6 +596,11 @@ clave_err clave__client_resume(clave_async_client *c, const char *text)
     if (c->session.told_ms == 0)
         c->asked_timeout_ms = h->timeout_ms;
     return CLAVE_OK;
+}
+
+bool clave__client_is_unclaimed(const clave_async_client *c)
+{
+    return clave__handed_is_unclaimed(c);
 }
 
 void clave__handed_begin(clave_async_client *c)

@@ -76,7 +76,7 @@ struct handed_session {
     clave_err trouble;          /* why one of them has failed; CLAVE_OK: none has */
     struct timer pause;         /* before they are made again */
     struct timer leftover;      /* until the holds must have been taken up */
-    struct timer unconfirmed;   /* until one of the reads must have been answered */
+    struct timer unconfirmed;   /* until the claim must have been made */
     char mark[HANDED_MARK + 1]; /* of this client */
 };
 

@@ -8,7 +8,7 @@ import time
 import unittest
 
 from harness import CLAVE, PATIENCE, UNSAFE, Served, clave, environment, scratch, spawn
-from lock_rig import EXPIRES, LONG, TICK, alive, nodes, queue, stat, until
+from lock_rig import EXPIRES, HANDOVER_S, LONG, TICK, alive, nodes, queue, stat, until
 
 # What it holds, until it is told to end.
 WORK = 'trap "exit 7" TERM; echo $$ $CLAVE_TOKEN; while :; do sleep 0.05; done'
@@ -141,8 +141,10 @@ class InPlace(Served):
         h = self.holder()
         w = self.waiter()
         h.tell()
+        killed = time.monotonic()
         h.end(signal.SIGKILL)
         self.assertEqual(w.communicate(timeout=PATIENCE)[0], "mine\n")
+        self.assertLess(time.monotonic() - killed, HANDOVER_S, "the guardian closes the session")
         self.assertFalse(alive(h.command), f"{UNSAFE}: the command outlives its lock")
 
     def test_the_new_program_ends_at_once(self):
@@ -151,7 +153,9 @@ class InPlace(Served):
         w = self.waiter()
         h.becomes("exit 3")
         self.assertEqual(h.end(signal.SIGUSR2), 3)
+        ended = time.monotonic()
         self.assertEqual(w.communicate(timeout=PATIENCE)[0], "mine\n")
+        self.assertLess(time.monotonic() - ended, HANDOVER_S, "the guardian closes the session")
         self.assertFalse(alive(h.command), f"{UNSAFE}: the command outlives its lock")
 
     def test_a_program_that_is_no_good(self):

@@ -38,7 +38,7 @@ static const char in_place_variable[] = "CLAVE_IN_PLACE", in_place_tried[] = "tr
 /* Removes the variable, so that nobody else gets it. */
 static int inheritance_take_in_place(void)
 {
-    const char *text = getenv(in_place_variable);
+    const char *text = secure_getenv(in_place_variable);
     int fd = IN_PLACE_NOT;
     if (text && strcmp(text, in_place_tried) == 0)
         fd = IN_PLACE_TRIED;

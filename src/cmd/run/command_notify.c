@@ -396,6 +396,12 @@ static void command_notify_read(struct runner *r)
     struct command_notify *n = &r->command_notify;
     struct command_message m;
     for (int i = 0; i < READS && !n->taking && command_message_look(&m, n->socket); i++) {
+        if (m.has_descriptors && in_place_is_handing(&r->in_place)) {
+            /* Left to the new program: an exec would wait for the thread that takes it, and the
+             * message would be heard again. */
+            uv_poll_stop(&n->poll);
+            return;
+        }
         if (n->runs && !command_notify_accepts(r, &m.from))
             command_notify_refuse(r, &m.from);
         else if (n->runs && m.whole)
@@ -584,6 +590,13 @@ bool command_notify_is_taking(const struct command_notify *n)
     for (size_t i = 0; n->takers && i < TAKERS_CAP; i++)
         any |= n->takers->list[i].runs;
     return any;
+}
+
+void command_notify_stay(struct runner *r)
+{
+    struct command_notify *n = &r->command_notify;
+    if (n->takers && !n->taking)
+        uv_poll_start(&n->poll, UV_READABLE, command_notify_on_message);
 }
 
 void command_notify_pass_on(const struct command_notify *n, struct command_notify_passed *out)

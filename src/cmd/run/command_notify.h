@@ -81,6 +81,8 @@ struct command_notify_passed {
 };
 /* True while a thread takes a message off the queue, which an exec would have to wait for. */
 bool command_notify_is_taking(const struct command_notify *n);
+/* This program goes on after all, so it takes what was left to the new one. */
+void command_notify_stay(struct runner *r);
 void command_notify_pass_on(const struct command_notify *n, struct command_notify_passed *out);
 /* After command_notify_open, and before the loop runs. */
 void command_notify_go_on_with(struct runner *r, const struct command_notify_passed *from);

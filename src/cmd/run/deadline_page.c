@@ -4,8 +4,9 @@
  * it, and `clave check` reads it.
  *
  * A mapping does not survive an exec, so a page for a runner that can be replaced in place is not
- * sealed against it. The file can be opened for reading only, which root alone can get around, and
- * the new program maps it by the descriptor of the old. */
+ * sealed against it: the new program maps it by the descriptor of the old. The file's mode keeps
+ * others from opening it to write by mistake; a command of the same user that is out to do so can
+ * change the mode. */
 #include "cmd/run/deadline_page.h"
 
 #include <errno.h>

@@ -53,14 +53,16 @@ struct in_place_state {
     struct health_passed health;
     struct command_notify_passed command_notify;
     bool said_ready, said_stopping; /* to the service manager */
-    size_t nsession;                /* this many bytes follow, the session that was handed over */
+    bool reaped;
+    int status;      /* of the command, if it was reaped */
+    size_t nsession; /* this many bytes follow, the session that was handed over */
 };
 
 static void in_place_put_format(char out[ANSWER_CAP])
 {
-    snprintf(out, ANSWER_CAP, "clave in place, format %d (%zu, %zu, %zu)\n", IN_PLACE_FORMAT,
+    snprintf(out, ANSWER_CAP, "clave in place, format %d (%zu, %zu, %zu, %zu)\n", IN_PLACE_FORMAT,
              sizeof(struct in_place_state), guardian_size_of_order(),
-             sizeof(struct guardian_report));
+             sizeof(struct guardian_report), sizeof(struct deadline_page));
 }
 
 /* ---- whether the new program can take over --------------------------------------------------- */
@@ -94,6 +96,7 @@ void in_place_refuse(struct runner *r, const char *why)
     r->in_place.phase = IN_PLACE_STAYING;
     in_place_drop_trial(&r->in_place);
     in_place_drop_words(&r->in_place);
+    command_notify_stay(r);
     lock_message_not_replaced(r->plan, why);
 }
 
@@ -283,6 +286,8 @@ static void in_place_fill(struct in_place_state *s, const struct runner *r)
     command_notify_pass_on(&r->command_notify, &s->command_notify);
     s->said_ready = r->service.notify.ready;
     s->said_stopping = r->service.notify.stopping;
+    s->reaped = r->reaped;
+    s->status = r->status;
     s->nsession = strlen(r->in_place.session);
 }
 
@@ -452,6 +457,8 @@ void in_place_go_on(struct runner *r)
     r->watchdog_at = CLAVE_NEVER;
     r->hold_policy = s->hold_policy;
     r->holdout = s->holdout;
+    r->reaped = s->reaped;
+    r->status = s->status;
     r->unhealthy = s->unhealthy;
     memcpy(r->unhealthy_why, s->unhealthy_why, sizeof r->unhealthy_why);
     r->failures = s->failures;

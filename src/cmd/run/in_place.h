@@ -52,6 +52,12 @@ struct in_place {
     char *session; /* EXECUTING */
 };
 
+/* The session is being handed over, or was. */
+static inline bool in_place_is_handing(const struct in_place *p)
+{
+    return p->phase == IN_PLACE_HANDING || p->phase == IN_PLACE_EXECUTING;
+}
+
 /* In the program that was started to say whether it could take over: says so. Returns the exit
  * code. */
 int in_place_agree(void);

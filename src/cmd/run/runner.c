@@ -18,6 +18,7 @@
 
 #include "base/deadline.h"
 #include "clave/uv.h"
+#include "client/client_base.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/standard_error.h"
@@ -69,10 +70,12 @@ static void runner_on_phase_timeout(uv_timer_t *timer)
     runner_stop(r);
 }
 
-/* Closing the session deletes its nodes in a single transaction. */
+/* Closing the session deletes its nodes in a single transaction; but the client leaves a session
+ * alone that it has not claimed. */
 static void runner_close_session(struct runner *r)
 {
     run_stages_release(r);
+    r->leaves_session = clave__client_is_unclaimed(r->client);
     clave_async_client_close(r->client, clave_now());
     clave_uv_flush(r->uv);
 }
@@ -761,7 +764,7 @@ static void runner_on_closed(struct runner *r, clave_err why)
     if (r->phase == LEAVING) {
         if (r->stopped)
             return; /* closed by us, and the server has not confirmed it */
-        r->released = true;
+        r->released = !r->leaves_session;
         /* Stops from the timer, not inside the client's call. */
         uv_timer_start(&r->phase_timer, runner_on_phase_timeout, 0, 0);
         return;
@@ -826,6 +829,21 @@ static void runner_on_connecting_ends(uv_timer_t *timer)
                                             clave_async_client_errmsg(r->client)));
 }
 
+/* The guardian closes the session if this process dies. A session that is not claimed yet may be
+ * another process's, except in place, where the guardian has its key already. */
+static void runner_tell_guardian(struct runner *r)
+{
+    int64_t id = clave_async_client_session_id(r->client);
+    struct session_key key = {.id = id,
+                              .timeout_ms = clave_async_client_session_timeout(r->client)};
+    bool is_known = id == 0 || (key.timeout_ms > 0 && !clave__client_is_unclaimed(r->client));
+    if (id == r->guardian_session_id || in_place_is_handing(&r->in_place) || !is_known)
+        return;
+    memcpy(key.passwd, clave_async_client_session_passwd(r->client), sizeof key.passwd);
+    guardian_set_session(&r->guardian, &key);
+    r->guardian_session_id = id;
+}
+
 static void runner_on_settled(void *arg)
 {
     struct runner *r = arg;
@@ -833,14 +851,7 @@ static void runner_on_settled(void *arg)
     /* Leaves from the timer, not inside the client's call. */
     if (r->phase == CONNECTING && clave__uv_refusal(r->uv, &why) != CLAVE_OK)
         uv_timer_start(&r->phase_timer, runner_on_connecting_ends, 0, 0);
-    int64_t id = clave_async_client_session_id(r->client);
-    if (id != r->guardian_session_id) {
-        struct session_key key = {.id = id,
-                                  .timeout_ms = clave_async_client_session_timeout(r->client)};
-        memcpy(key.passwd, clave_async_client_session_passwd(r->client), sizeof key.passwd);
-        guardian_set_session(&r->guardian, &key);
-        r->guardian_session_id = id;
-    }
+    runner_tell_guardian(r);
     child_publish(r);
     standard_error_retry();
 }
@@ -896,6 +907,8 @@ static clave_err runner_open_client(struct runner *r)
     co.state_cb = runner_on_state;
     co.state_arg = r;
     co.resume = r->session;
+    if (r->plan->in_place)
+        co.session_timeout_ms = 0; /* as it was: what the guardian knows counts on it */
     clave_err err = clave_async_client_new(&r->client, &co);
     if (err == CLAVE_OK)
         err = clave_uv_start(&r->uv, &r->loop, r->client);
@@ -1066,13 +1079,21 @@ static int runner_prepare(struct runner *r)
     return code == EXIT_OK ? runner_start_guardian(r) : code;
 }
 
+/* In place of another program its guardian is left to itself: it ends the command and the session,
+ * as it would if this process had been killed. */
+static void runner_leave_guardian(struct runner *r)
+{
+    if (!r->plan->in_place)
+        guardian_dismiss(&r->guardian);
+}
+
 int runner_run(const struct run_plan *plan, bool *told_to_end)
 {
-    if (plan->o->inherited.in_place == IN_PLACE_TRIED) {
-        if (told_to_end)
-            *told_to_end = true; /* the caller is not to begin anew */
+    /* No term is begun anew in a process that was to take over, or to say whether it could. */
+    if (told_to_end)
+        *told_to_end = plan->in_place || plan->o->inherited.in_place == IN_PLACE_TRIED;
+    if (plan->o->inherited.in_place == IN_PLACE_TRIED && plan->replaceable)
         return in_place_agree();
-    }
     struct runner *r = calloc(1, sizeof *r);
     if (!r)
         return diag_err(plan->o, plan->path, CLAVE_ENOMEM, NULL);
@@ -1089,7 +1110,7 @@ int runner_run(const struct run_plan *plan, bool *told_to_end)
     int fault = runner_open_loop(r);
     clave_err err = fault == 0 ? runner_open_client(r) : CLAVE_EIO;
     if (err != CLAVE_OK) { /* we are about to exit, so the loop is left as it is */
-        guardian_dismiss(&r->guardian);
+        runner_leave_guardian(r);
         if (fault == 0)
             return diag_err(plan->o, plan->connect, err, NULL);
         return diag_end(plan->o, NULL, EXIT_INTERNAL, "cannot start: %s", uv_strerror(fault));
@@ -1098,7 +1119,7 @@ int runner_run(const struct run_plan *plan, bool *told_to_end)
     free(r->session); /* the client has copied it */
     r->session = NULL;
     if (code != EXIT_OK) {
-        guardian_dismiss(&r->guardian);
+        runner_leave_guardian(r);
         return code;
     }
     /* printing must not block from now on: the lock may be ours before we know it */

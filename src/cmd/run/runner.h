@@ -116,10 +116,11 @@ struct runner {
     bool asked;          /* another participant asked for the lock, or asked us to resign */
     /* The server has closed the session: the guardian has nothing left to do. */
     bool released;
-    bool told_to_end; /* by a signal, or by the end of the --with-parent process */
-    bool stopped;     /* the loop is about to end, */
-    bool over;        /* and has ended */
-    bool hands_over;  /* after SIGUSR2, with --resume: leaves the lock to the next process */
+    bool leaves_session; /* it was not claimed, so closing the client has not closed it */
+    bool told_to_end;    /* by a signal, or by the end of the --with-parent process */
+    bool stopped;        /* the loop is about to end, */
+    bool over;           /* and has ended */
+    bool hands_over;     /* after SIGUSR2, with --resume: leaves the lock to the next process */
     struct session_file session_file;
     char *session; /* left by the previous process, until the loop runs; may be NULL */
     struct in_place in_place;

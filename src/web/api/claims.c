@@ -1141,6 +1141,7 @@ static void leave_send(struct session_request *k)
     if (c) {
         l->known = l->ending = true;
         clave__claim_release(c);
+        clave__http_session_flush(s); /* nothing else sends the mark if it was released before */
         struct claim_poll *p = clave__session_request_poll(k, leave_on_gone);
         p->wants_gone = true;
         clave__claim_await(c, p, x->web->now + s->ttl_ms);

@@ -874,8 +874,8 @@ void clave__http_session_await(struct http_session *s, struct session_wait *w)
     assert(w->done);
     w->ends = false;
     list_init(&w->link);
-    if (s->state == HTTP_SESSION_OPENING)
-        list_push_back(&s->waits, &w->link);
+    if (s->state == HTTP_SESSION_OPENING || s->state == HTTP_SESSION_CLOSING)
+        list_push_back(&s->waits, &w->link); /* one that closes may go on, as far as is known */
     else if (s->state == HTTP_SESSION_LIVE)
         w->done(w, CLAVE_OK);
     else
@@ -1224,6 +1224,10 @@ void clave__http_session_prove_since(struct http_session *s, struct session_wait
     list_init(&w->link);
     w->ends = false;
     w->attempts = 0;
+    if (s->state == HTTP_SESSION_CLOSING) {
+        list_push_back(&s->waits, &w->link);
+        return;
+    }
     if (s->state != HTTP_SESSION_LIVE) {
         w->done(w, s->why ? s->why : CLAVE_ECLOSED);
         return;

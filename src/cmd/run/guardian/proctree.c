@@ -56,7 +56,7 @@ bool proc_read(pid_t pid, struct proc *out)
     out->group = getpgid(pid);
     out->session = getsid(pid);
     out->dead = proc_state_is_dead(state, threads);
-    return has_parent && threads > 0 && out->group >= 0;
+    return has_parent && threads > 0;
 }
 
 /* Parses "PID (NAME) STATE PPID ...". The name may contain anything, parentheses too. */

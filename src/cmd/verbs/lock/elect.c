@@ -84,18 +84,23 @@ static bool elect_take_flag(struct run_plan *p, int id, bool *forever)
 /* Waits until `then`, or until the parent ends. Hooks that end in the meantime must not remain
  * zombies: the kernel discards children while SIGCHLD is ignored, and those that have ended before
  * are waited for. */
-static void elect_pause(const struct parent_watch *parent, int64_t then)
+static void elect_pause(const struct run_plan *p, int64_t then)
 {
+    const struct parent_watch *parent = &p->parent;
     const struct sigaction discard = {.sa_handler = SIG_IGN};
-    struct sigaction before;
+    struct sigaction before, usr2;
     struct pollfd end = {.fd = parent_watch_fd(parent), .events = POLLIN};
     int64_t left, pause = parent_watch_pause_ms(parent);
     sigaction(SIGCHLD, &discard, &before);
+    if (p->replaceable) /* the next term is begun by the program that is there by then */
+        sigaction(SIGUSR2, &discard, &usr2);
     while (waitpid(-1, NULL, WNOHANG) > 0)
         continue;
     while ((left = deadline_left(then, clave_now())) > 0 && !parent_watch_has_ended(parent))
         poll(&end, 1, (int)(pause > 0 && pause < left ? pause : left));
     sigaction(SIGCHLD, &before, NULL);
+    if (p->replaceable)
+        sigaction(SIGUSR2, &usr2, NULL);
 }
 
 /* Starts the next term, at the time `then`. The guardian must be forked by a process without
@@ -104,7 +109,7 @@ static int elect_stand_again(const struct run_plan *p, int64_t then)
 {
     const struct options *o = p->o;
     char text[PARENT_WATCH_TEXT_CAP];
-    elect_pause(&p->parent, then);
+    elect_pause(p, then);
     if (parent_watch_has_ended(&p->parent))
         return diag_end(o, p->path, EXIT_LOST, "%s", parent_watch_text(&p->parent, text));
     char **words = inheritance_words();
