@@ -29,7 +29,7 @@ size_t clave__json_escape(const void *bytes, size_t n, char out[JSON_ESCAPE_CAP]
 
 enum { JSON_DIGITS = 24 };
 
-/* Returns where the number begins: a print by snprintf takes ten times as long. */
+/* Returns where the number begins: snprintf takes ten times as long. */
 static const char *json_writer_digits(int64_t n, char room[JSON_DIGITS])
 {
     uint64_t rest = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;

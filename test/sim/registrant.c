@@ -356,20 +356,26 @@ static void registration_look(struct checker *c, unsigned index)
                     c->loads[index]->host->name, (unsigned long long)p->czxid);
     if (!n || ended || shaky)
         p->missed = inspector_zxid(c->server);
-    if (!n && p->czxid != 0)
+    if (!n && p->czxid != 0 && p->freed_in != 0) {
+        p->was_freed_in = p->freed_in;
         p->freed_in = 0;
+    }
     p->czxid = czxid;
     p->owner = n ? n->stat.owner : 0;
 }
 
-/* A crash undoes what was not on the disk, and a new leader what was not with most members. */
+/* A crash undoes what was not on the disk, and a new leader what was not with most members: also a
+ * delete, which is then made once more, for its answer was lost. */
 static void registrations_go_back(struct registration_world *r)
 {
-    for (unsigned i = 0; i < REGISTRANTS; i++)
-        r->of[i] = (struct registration_past){.missed = r->zxid,
-                                              .shaky_until = r->of[i].shaky_until,
-                                              .freed_in = r->of[i].freed_in,
-                                              .late_write = r->of[i].late_write};
+    for (unsigned i = 0; i < REGISTRANTS; i++) {
+        const struct registration_past *p = &r->of[i];
+        r->of[i] =
+            (struct registration_past){.missed = r->zxid,
+                                       .shaky_until = p->shaky_until,
+                                       .freed_in = p->freed_in ? p->freed_in : p->was_freed_in,
+                                       .late_write = p->late_write};
+    }
 }
 
 void registration_world_look(struct checker *c)

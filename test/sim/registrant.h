@@ -20,6 +20,7 @@ struct registration_past {
      * deleted, which the next one of that session may have taken for its own. 0: there is none; -1:
      * the next session. */
     int64_t freed_in;
+    int64_t was_freed_in; /* before the node was gone, which a crash may undo */
     /* A write was given up, and may still be done: a server compares the version, which a later
      * node may have as well. */
     bool late_write;

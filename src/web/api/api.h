@@ -274,7 +274,7 @@ struct own_node {
     size_t len;
     bool replace;     /* if another session has the node, that node is replaced */
     int64_t replaces; /* the only session whose node is replaced; 0: any */
-    /* Whether what the session's node says need not be changed; NULL: if it is the data. */
+    /* True if the session's node needs no change; NULL: the data are compared. */
     bool (*same)(struct web_exchange *x, const struct own_node *n, const clave_result *res);
 };
 /* Sets n->replaces if ?replace is the id of a session. false: it has answered 400. */

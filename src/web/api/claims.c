@@ -168,7 +168,7 @@ static void claim_request_refuse_terms(struct session_request *k, const struct c
                               .arg = c->place.uuid};
     clave__web_problem(k->x, &p,
                        "the claim %s of this %s was made %s, and is asked for %s: repeat the "
-                       "request as it was, or end that claim",
+                       "request unchanged, or end that claim",
                        c->place.uuid, o->keyed ? "Idempotency-Key" : "session", how->made,
                        how->asked);
 }

@@ -7,11 +7,11 @@
  * answer before. So a program repeats the PUT with its renewals: if somebody has deleted the node,
  * it is made anew.
  *
- * A PUT that changes nothing writes nothing: it is a sync and a read in one flight, so that the
- * node was as it is told when the leader had committed all that came before. That says nothing new
- * of the session itself, whose renewals are commits. Only the first PUT on a connection of a
- * session that other gates may have is behind a commit: another gate may have deleted the node just
- * before, and a server that this gate has not written to yet may lag behind that.
+ * A PUT that changes nothing writes nothing: it is a sync and a read in one flight, so the answer
+ * shows the node as it was once the leader had committed everything before it. It proves nothing
+ * about the session; renewals do that. Only the first PUT on a connection waits for a commit, and
+ * only if other gates may have the session: another gate may have deleted the node just before, and
+ * a server that this gate has not written to yet may lag behind that.
  *
  * Invariants: a node counts as the session's by its ephemeralOwner alone; the answer that there is
  * none is given after a commit on the session's connection, so that no server that lags hides the

@@ -218,8 +218,8 @@ static char *service_text(struct web_exchange *x)
     return NULL;
 }
 
-/* Likewise, when a program that does not say since when it is registered repeats its request: that
- * stays as the node says it. */
+/* `same` for a program that gives no registration time: the node's time is kept, so a repeated
+ * request changes nothing. */
 static bool service_is_same(struct web_exchange *x, const struct own_node *n,
                             const clave_result *res)
 {

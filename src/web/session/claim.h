@@ -104,7 +104,7 @@ struct claim_poll {
     struct web *web;
     bool wants_position; /* its place in the queue is news enough */
     bool wants_end;      /* only the end is news */
-    bool wants_gone;     /* likewise, and if the claim was released, only that its node is gone */
+    bool wants_gone;     /* only the end is news; of a released claim, only that its node is gone */
     uint64_t sign;       /* number of the sign of life of clave__claim_alive, whose answer is news
                           * too; 0: none was given */
     bool watches;        /* every change is news, and `done` runs at each of them without ending the
@@ -196,7 +196,7 @@ struct claim {
     struct claim_limit longest;
     bool overheld;         /* it is SPENT, or has been */
     bool forbidden;        /* its sender may not hold it any more */
-    bool end_reported;     /* its end was; a move to OVER that comes later is news by itself */
+    bool end_reported;     /* its end was, so a later move to OVER is news of its own */
     enum claim_event sent; /* the newest that streams were sent */
     bool sent_left_over;
     int64_t held_token; /* token of the hold whose end will be reported */
