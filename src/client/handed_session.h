@@ -31,9 +31,9 @@
  * client pauses after a connection that ended before the claim, because two processes that attach
  * to one session drive each other out.
  *
- * What must stay true: at most one process claims the session. Each transaction names every node
- * that is left and that this process has not written to, so a later one of another process meets a
- * node that was written to. (More than CLAIM_MOST nodes are claimed in several transactions, always
+ * Invariant: at most one process claims the session. Each transaction names every remaining node
+ * that this process has not written to yet, so a later transaction of another process finds a node
+ * that has changed. (More than CLAIM_MOST nodes are claimed in several transactions, always
  * in the order of the text.) A hold that is not taken up within a session timeout is released,
  * since otherwise it would exclude everybody else for as long as this process lives. */
 #ifndef CLAVE_CLIENT_HANDED_SESSION_H

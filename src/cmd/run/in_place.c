@@ -1,11 +1,10 @@
 /* in_place.c - see in_place.h. runner.c and child.c call it; runner.c hands the session over and
  * takes it up again.
  *
- * What survives the exec by itself: the process id, and with it the parent, the children (the
- * guardian, checks, hooks), the control group and what the service manager calls the main process;
- * the attribute of a child sub-reaper, the parent-death signal, pending and blocked signals, and
- * the descriptors that are kept. What does not: threads, mappings, handlers, and the place of this
- * process in the client's connection. */
+ * The exec preserves the process id, and therefore the parent, the children (guardian, checks and
+ * hooks), the control group and the service manager's main process; also the sub-reaper attribute,
+ * the parent-death signal, pending and blocked signals, and the descriptors without FD_CLOEXEC. It
+ * does not preserve threads, mappings, signal handlers and the connection to the server. */
 #include "cmd/run/in_place.h"
 
 #include <assert.h>

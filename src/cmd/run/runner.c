@@ -302,8 +302,7 @@ static void runner_on_next(void *arg)
 static void runner_on_lost(void *arg, clave_err why)
 {
     struct runner *r = arg;
-    bool hands = r->in_place.phase == IN_PLACE_HANDING || r->in_place.phase == IN_PLACE_EXECUTING;
-    if (hands && why == CLAVE_ECLOSED)
+    if (in_place_is_handing(&r->in_place) && why == CLAVE_ECLOSED)
         return; /* that is how a hand-over ends, or runner_on_handed_in_place knows why */
     if (r->phase == HOLDING || r->phase == SWEEPING)
         child_lost(r, why);
@@ -1030,7 +1029,7 @@ static int runner_check_directory(const struct runner *r)
     char why[512];
     char *file = strdup(r->plan->resume);
     const char *directory = file ? dirname(file) : NULL;
-    int code = directory ? EXIT_OK : EXIT_INTERNAL;
+    int code = directory ? EXIT_OK : diag_err(r->o, r->plan->path, CLAVE_ENOMEM, NULL);
     if (directory && access(directory, W_OK | X_OK) != 0) {
         snprintf(why, sizeof why, "no file can be made in %s: %s", directory, strerror(errno));
         code = runner_end_resume(r, why);

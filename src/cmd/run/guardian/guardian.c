@@ -219,9 +219,9 @@ static pid_t guardian_spawn(const struct command *command, const struct inherita
 
 /* ---- the process ----------------------------------------------------------------------------- */
 
-/* What the runner sends to the guardian. The answers are of type guardian_report. A newer runner
- * may talk to an older guardian: a change of what either means needs a new number in
- * in_place.c. */
+/* An order from the runner; the guardian answers with a guardian_report. After an upgrade in place
+ * a newer runner talks to an older guardian, so if the meaning of either changes, raise
+ * IN_PLACE_FORMAT. */
 struct order {
     enum { ORDER_SESSION, ORDER_RUN, ORDER_FORWARD, ORDER_STOP } kind;
     int sig;

@@ -22,8 +22,8 @@ struct process_status {
     char state;
     int threads;
     bool kill_pending; /* SIGKILL was sent to it, and is still pending */
-    /* What exits gives its memory back first. A signal no longer reaches it then, but it may yet
-     * wait for a disk: its files are closed after that. */
+    /* An exiting process releases its memory before it closes its files. By then no signal reaches
+     * it, but it may still be waiting for a disk. */
     bool has_memory;
 };
 

@@ -1,8 +1,9 @@
 /* proctree.c - reads /proc to find and signal every descendant of this process. The guardian calls
  * it, and so does the runner if the guardian dies.
  *
- * What must stay true: a process is signalled only while it is known to descend from us; and no
- * process keeps us waiting, whatever it waits for itself. */
+ * Invariants: a process is signalled only while it is known to descend from us, and reading about a
+ * process does not block on what that process waits for. The exception is the command line, which
+ * is read only of detached descendants. */
 #include "cmd/run/guardian/proctree.h"
 
 #include <ctype.h>
